@@ -1,0 +1,1 @@
+"""Everything that api, worker and scheduler have in common."""

@@ -1,0 +1,1 @@
+"""The claim stores: the truth about every job (I1)."""

@@ -1,0 +1,1 @@
+"""Sume's wire format: signatures, bodies and the job API; nothing else knows it."""

@@ -1,0 +1,39 @@
+"""Sume's webhook signature (source: Sume's published webhook page).
+
+`X-Sume-Signature: v1=<hex>` with hex = HMAC-SHA256(secret, timestamp + "." + raw body).
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Sequence
+
+TIMESTAMP = re.compile(rb"[0-9]{1,20}")
+SIGNATURE = re.compile(rb"v1=([0-9a-fA-F]{64})")
+
+
+def sign(secret: bytes, *, timestamp: str, body: bytes) -> str:
+    """Return the value of the signature header for a body sent at `timestamp` (Unix seconds)."""
+    return "v1=" + hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def parse_timestamp(value: bytes) -> int | None:
+    """Return the header's Unix seconds, or None for anything but ASCII digits."""
+    return int(value) if TIMESTAMP.fullmatch(value) else None
+
+
+def parse_signatures(value: bytes) -> list[bytes]:
+    """Return the lower-case hex of every well-formed `v1=` in a comma-separated header; other versions are ignored."""
+    matches = (SIGNATURE.fullmatch(part.strip(b" \t")) for part in value.split(b","))
+    return [match[1].lower() for match in matches if match]
+
+
+def matches(secrets: Sequence[bytes], *, timestamp: bytes, body: bytes, signatures: Iterable[bytes]) -> bool:
+    """Whether any secret made any of the signatures; every pair is compared, each in constant time."""
+    message = timestamp + b"." + body
+    wanted = [hmac.new(secret, message, hashlib.sha256).hexdigest().encode() for secret in secrets]
+    found = False
+    for signature in signatures:
+        for expected in wanted:
+            found |= hmac.compare_digest(expected, signature)
+    return found
