@@ -1,0 +1,170 @@
+"""The only producer of Redis messages."""
+
+import math
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+import rq
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.retry import Retry
+from rq.intermediate_queue import IntermediateQueue
+from rq.queue import EnqueueData
+from rq.registry import StartedJobRegistry, clean_registries
+from rq.serializers import JSONSerializer
+from rq.worker_registration import clean_worker_registry, get_keys
+
+from shared import clock
+from shared.claims.records import Message
+from shared.config import Settings
+from shared.errors import QueueUnavailableError
+
+FUNCTION = "worker.tasks.process"
+"""The one function a message names; a string, because shared never imports worker."""
+TIMEOUT_GRACE = timedelta(seconds=30)
+"""RQ's own timeout strikes this much after JOB_TIMEOUT_SECONDS, at which the attempt ends itself."""
+RESULT_TTL = timedelta(minutes=5)
+FAILURE_TTL = timedelta(hours=1)
+STRANDED_AFTER = timedelta(seconds=10)
+"""A message taken from the queue but not started for so long belonged to a worker that is gone."""
+SOCKET_TIMEOUT_SECONDS = 0.5
+PAGE = 5_000
+
+UNSAFE = re.compile(r"[^A-Za-z0-9_-]|_(?=[^A-Za-z0-9-])|(?<=[^A-Za-z0-9-])_")
+ESCAPED = re.compile(r"(?:__[0-9a-f]{2})+")
+
+
+def message_id(job_id: str) -> str:
+    """Return a new RQ id: RQ allows only `[A-Za-z0-9_-]`, so the rest of the job_id is escaped as `__2e`."""
+    encoded = UNSAFE.sub(lambda match: "".join(f"__{byte:02x}" for byte in match[0].encode()), job_id)
+    return f"{encoded}-{secrets.token_hex(6)}"
+
+
+def job_id_of(message: str) -> str:
+    """Return the job_id inside an RQ id that `message_id` made."""
+    encoded = message.rpartition("-")[0]
+    return ESCAPED.sub(
+        lambda match: bytes.fromhex(match[0].replace("__", "")).decode(errors="replace"), encoded
+    )
+
+
+class Queue:
+    """The queue as its producers and the scheduler use it: one client, made lazily, that never waits long.
+
+    Every method raises QueueUnavailableError within about a second when Redis is away, frozen, full or
+    read-only. Losing any message is harmless: the claim stands and the sweep sends another (I1, I3).
+    """
+
+    def __init__(self, settings: Settings, *, client: Redis | None = None) -> None:
+        self._client = client or connect(settings)
+        self._queue = rq.Queue(settings.queue_name, connection=self._client, serializer=JSONSerializer)
+        self._timeout = math.ceil((settings.seconds("job_timeout") + TIMEOUT_GRACE).total_seconds())
+
+    def enqueue_many(self, messages: Sequence[Message]) -> None:
+        """Send the messages in one round trip; ERROR events go before everything that waits.
+
+        After an error none is known to be sent, and some may be: harmless, as a duplicate finds no lease.
+        """
+        if not messages:
+            return
+        with translated():
+            self._queue.enqueue_many([self._prepare(message) for message in messages])
+
+    def _prepare(self, message: Message) -> EnqueueData:
+        return rq.Queue.prepare_data(
+            FUNCTION,
+            args=(message.job_id,),
+            timeout=self._timeout,
+            result_ttl=int(RESULT_TTL.total_seconds()),
+            failure_ttl=int(FAILURE_TTL.total_seconds()),
+            description=f"{message.event} {message.status} {message.job_id} (attempt {message.attempt})",
+            job_id=message_id(message.job_id),
+            at_front=message.status == "ERROR",
+            meta={"event": message.event, "status": message.status, "attempt": message.attempt},
+        )
+
+    def waiting_ids(self) -> set[str]:
+        """Return the job_ids whose message still waits, so that a sweep adds no second one."""
+        waiting: set[str] = set()
+        with translated():
+            start = 0
+            while page := self._queue.get_job_ids(start, PAGE):
+                waiting.update(map(job_id_of, page))
+                start += len(page)
+        return waiting
+
+    def depth(self) -> int:
+        """Return how many messages wait."""
+        with translated():
+            return self._queue.count
+
+    def workers(self) -> int:
+        """Return how many workers listen, a killed one included until its heartbeat is missed."""
+        with translated():
+            return len(get_keys(queue=self._queue))
+
+    def ping(self) -> None:
+        """Return when Redis answers."""
+        with translated():
+            self._client.ping()
+
+    def clean_registries(self) -> None:
+        """Forget what killed workers left in RQ; what they took but did not start is queued again."""
+        with translated():
+            clean_registries(self._queue)
+            clean_worker_registry(self._queue)
+            self._return_stranded()
+
+    def _return_stranded(self) -> None:
+        intermediate: IntermediateQueue = self._queue.intermediate_queue
+        taken = intermediate.get_job_ids()
+        if not taken:
+            return
+        registry: StartedJobRegistry = self._queue.started_job_registry
+        started = set(registry.get_job_ids(cleanup=False))
+        for message in taken:
+            if message in started or intermediate.set_first_seen(message):
+                continue
+            first_seen = intermediate.get_first_seen(message)
+            if first_seen is None or clock.now() - first_seen < STRANDED_AFTER:
+                continue
+            # Whoever removes it puts it back, so that two schedulers do not double it.
+            if self._client.lrem(intermediate.key, 1, message):
+                self._client.lpush(self._queue.key, message)
+            self._client.delete(intermediate.get_first_seen_key(message))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._client.close()
+
+
+def open_queue(settings: Settings) -> Queue:
+    """Return this process's one queue; nothing is connected before the first call."""
+    return Queue(settings)
+
+
+def connect(settings: Settings) -> Redis:
+    """Return a client that gives up quickly; one retry, because Redis may have closed an idle connection."""
+    if settings.redis_url is None:
+        raise ValueError("load the settings with REDIS_URL needed")
+    return Redis.from_url(
+        settings.redis_url.get_secret_value(),
+        socket_timeout=SOCKET_TIMEOUT_SECONDS,
+        socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+        retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),
+    )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn any Redis error into ours, without the command, which redis-py repeats in its texts."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        text = str(error).rpartition("caused error: ")[2]
+        raise QueueUnavailableError(f"Redis: {type(error).__name__}: {text[:200]}") from error
