@@ -1,5 +1,6 @@
 """The only reader of the environment."""
 
+import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -83,7 +84,11 @@ def check_alert_url(value: str) -> str:
 
 Commas = BeforeValidator(split_commas)
 Secrets = Annotated[tuple[SecretStr, ...], NoDecode, Commas]
-HostEntry = Annotated[str, BeforeValidator(str.lower), matching(HOST_PATTERN, "a list of hosts such as media.sume.com,*.sume.com")]
+HostEntry = Annotated[
+    str,
+    BeforeValidator(str.lower),
+    matching(HOST_PATTERN, "a list of hosts such as media.sume.com,*.sume.com"),
+]
 AlertUrl = Annotated[str, AfterValidator(check_alert_url)]
 HeaderName = Annotated[str, matching(HEADER_PATTERN, "an HTTP header name")]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
@@ -176,3 +181,11 @@ class Settings(BaseSettings):
 
 
 SettingsLoader = Callable[[], Settings]
+
+PASSED_ON = re.compile(r"PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|PYTHON\w+|SSL_\w+|LD_LIBRARY_PATH")
+
+
+def child_environment(**overrides: str) -> dict[str, str]:
+    """Return the environment for a process we start: what any program needs, and those of our settings named."""
+    inherited = os.environ.items()  # noqa: TID251 - this module is the only reader of the environment
+    return {name: value for name, value in inherited if PASSED_ON.fullmatch(name)} | overrides

@@ -32,6 +32,11 @@ class QuarantinedError(DeliveryError):
 class StoreUnavailableError(SumeJobsError):
     """Postgres cannot be reached, is locked, slow or full: nothing was stored that was not said to be."""
 
+    def __init__(self, message: str, *, reachable: bool = False) -> None:
+        super().__init__(message)
+        self.reachable = reachable
+        """The database answered: one row of a batch may be at fault, so writing them singly may help."""
+
 
 class QueueUnavailableError(SumeJobsError):
     """Redis cannot be used: the claim stands and the sweep will send the message."""

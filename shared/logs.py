@@ -45,7 +45,9 @@ class Redactor:
             return value
         return self.text(str(value))
 
-    def __call__(self, _logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def __call__(  # noqa: D102 - a processor is called by structlog
+        self, _logger: Any, _method: str, line: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
         return {key: inner if key.startswith("_") else self.value(inner) for key, inner in line.items()}
 
 
@@ -73,7 +75,11 @@ def configure(settings: Settings, *, process: str) -> Redactor:
     for noisy in ("httpx", "httpcore", "urllib3", "alembic", "apprise", "rq.worker", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,

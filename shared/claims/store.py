@@ -56,6 +56,13 @@ class ReceivingStore(Protocol):
         """Return when claims can be stored now; raise StoreUnavailableError with the reason when not."""
         ...
 
+    def interrupt(self) -> None:
+        """Break every claim_many that hangs, from another thread: it raises StoreUnavailableError at once.
+
+        Whether its rows were stored is unknown then; Sume's next delivery finds out.
+        """
+        ...
+
 
 class LeaseStore(Protocol):
     """What a worker needs. A write that names a token wins only while that lease is the current one (I5)."""
@@ -75,9 +82,7 @@ class LeaseStore(Protocol):
         """Keep what was verified about one published file, so that a rerun can reuse it."""
         ...
 
-    def finish(
-        self, job_id: str, artifacts: Sequence[StoredArtifact], *, token: UUID, acknowledged: bool
-    ) -> bool:
+    def finish(self, job_id: str, artifacts: Sequence[StoredArtifact], *, token: UUID, acknowledged: bool) -> bool:
         """Move running to done with exactly these artifacts; `acknowledged` says that somebody was told of it."""
         ...
 
@@ -93,7 +98,7 @@ class LeaseStore(Protocol):
         ...
 
     def bury(self, job_id: str, *, token: UUID | None, reason: Reason, error: str) -> bool:
-        """Move running to dead; with token None, move expected to dead (polling gave up). Call it through shared.burial."""
+        """Move running to dead; with token None, expected to dead. Called by shared.burial alone (I10)."""
         ...
 
     def acknowledge(self, job_ids: Iterable[str] | None) -> int:
@@ -167,7 +172,7 @@ class AlertStore(Protocol):
     """What keeps alerts from repeating, across processes."""
 
     def may_alert(self, kind: str, subject: str, *, every: timedelta) -> int | None:
-        """Return how many alerts of this kind and subject were held back since the last, or None to hold this one back."""
+        """Return how many of this kind and subject were held back since the last, or None to hold this one back."""
         ...
 
 

@@ -21,7 +21,9 @@ def parse_timestamp(value: bytes) -> int | None:
     """Return the header's Unix seconds, or None for anything but ASCII digits."""
     if not TIMESTAMP.fullmatch(value):
         return None
-    return int(value.lstrip(b"0")[:20] or b"0")  # 20 digits are beyond any window; int() refuses thousands of them
+    return int(
+        value.lstrip(b"0")[:20] or b"0"
+    )  # 20 digits are beyond any window; int() refuses thousands of them
 
 
 def parse_signatures(value: bytes) -> list[bytes]:

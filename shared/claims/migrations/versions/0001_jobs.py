@@ -1,0 +1,154 @@
+"""Create the tables: jobs, artifacts, timeline, quarantine, counters, alerts."""
+
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+JOBS = """
+CREATE TABLE sume_jobs (
+    job_id text COLLATE "C" PRIMARY KEY
+        CONSTRAINT sume_jobs_job_id CHECK (job_id ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
+    state text NOT NULL DEFAULT 'claimed'
+        CONSTRAINT sume_jobs_state CHECK (state IN ('expected', 'claimed', 'running', 'done', 'dead')),
+    event text CONSTRAINT sume_jobs_event CHECK (event IN ('job.completed', 'job.failed', 'job.canceled')),
+    status text CONSTRAINT sume_jobs_status CHECK (status IN ('OK', 'ERROR')),
+    deliveries integer NOT NULL DEFAULT 1,
+    attempts integer NOT NULL DEFAULT 0,
+    strikes integer NOT NULL DEFAULT 0,
+    polls integer NOT NULL DEFAULT 0,
+    source text DEFAULT 'webhook' CONSTRAINT sume_jobs_source CHECK (source IN ('webhook', 'poll')),
+    registered_at timestamptz,
+    first_seen timestamptz DEFAULT now(),
+    last_seen timestamptz DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    open_since timestamptz NOT NULL DEFAULT now(),
+    wake_at timestamptz DEFAULT now(),
+    not_before timestamptz,
+    acknowledged_at timestamptz,
+    pruned_at timestamptz,
+    claim_id uuid,
+    lease_token uuid,
+    lease_owner text,
+    status_url text,
+    payload text,
+    event_error text,
+    error text,
+    reason text,
+    conflict_with text,
+    attention smallint NOT NULL GENERATED ALWAYS AS (
+        CASE WHEN status = 'ERROR' AND acknowledged_at IS NULL THEN 2 WHEN state = 'dead' THEN 1 ELSE 0 END
+    ) STORED,
+    CONSTRAINT sume_jobs_lease CHECK ((state = 'running') = (lease_token IS NOT NULL)),
+    CONSTRAINT sume_jobs_expected CHECK (
+        CASE WHEN event IS NULL THEN state IN ('expected', 'dead') ELSE state <> 'expected' END
+    ),
+    CONSTRAINT sume_jobs_whole_event CHECK (
+        (event IS NULL) = (status IS NULL) AND (event IS NULL) = (first_seen IS NULL)
+        AND (event IS NULL) = (source IS NULL)
+        AND (event IS NULL) = (payload IS NULL AND pruned_at IS NULL)
+    ),
+    CONSTRAINT sume_jobs_wake CHECK ((state IN ('done', 'dead')) = (wake_at IS NULL)),
+    CONSTRAINT sume_jobs_reason CHECK (state <> 'dead' OR reason IS NOT NULL)
+) WITH (fillfactor = 85)
+"""
+
+INDEXES = (
+    # Every sweep and poll. last_seen is in no index, so that counting a duplicate stays a HOT update.
+    "CREATE INDEX sume_jobs_wake_at ON sume_jobs (state, status, wake_at) WHERE wake_at IS NOT NULL",
+    # `list`: what needs a person first, then the latest change.
+    "CREATE INDEX sume_jobs_attention ON sume_jobs (attention, updated_at, job_id)",
+    "CREATE INDEX sume_jobs_prunable ON sume_jobs (updated_at) WHERE state = 'done' AND pruned_at IS NULL",
+)
+
+# A plain upsert from another receiver only counts the delivery: on a row without an event it makes polling due.
+DELIVERED_ELSEWHERE = """
+CREATE FUNCTION sume_jobs_delivered_elsewhere() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.state = 'dead' THEN
+        NEW.state := 'expected';
+        NEW.reason := NULL;
+        NEW.error := NULL;
+        NEW.polls := 0;
+        NEW.open_since := now();
+        NEW.updated_at := now();
+    END IF;
+    NEW.wake_at := now();
+    RETURN NEW;
+END $$
+"""
+DELIVERED_ELSEWHERE_TRIGGER = """
+CREATE TRIGGER sume_jobs_delivered_elsewhere BEFORE UPDATE ON sume_jobs FOR EACH ROW
+WHEN (NEW.event IS NULL AND NEW.deliveries > OLD.deliveries)
+EXECUTE FUNCTION sume_jobs_delivered_elsewhere()
+"""
+
+ARTIFACTS = """
+CREATE TABLE sume_artifacts (
+    job_id text COLLATE "C" NOT NULL REFERENCES sume_jobs ON DELETE CASCADE,
+    index integer NOT NULL,
+    path text NOT NULL,
+    bytes bigint NOT NULL,
+    sha256 text NOT NULL,
+    content_type text,
+    type text,
+    published_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (job_id, index)
+)
+"""
+TIMELINE = """
+CREATE TABLE sume_timeline (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job_id text COLLATE "C" NOT NULL REFERENCES sume_jobs ON DELETE CASCADE,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    state text NOT NULL,
+    cause text NOT NULL,
+    attempt integer NOT NULL,
+    detail text
+)
+"""
+QUARANTINE = """
+CREATE TABLE sume_quarantine (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    reason text NOT NULL,
+    body bytea NOT NULL,
+    body_sha256 bytea NOT NULL UNIQUE,
+    count bigint NOT NULL DEFAULT 1,
+    first_seen timestamptz NOT NULL DEFAULT now(),
+    last_seen timestamptz NOT NULL DEFAULT now(),
+    replayed_at timestamptz
+)
+"""
+COUNTERS = """
+CREATE TABLE sume_counters (
+    name text PRIMARY KEY,
+    count bigint NOT NULL,
+    last_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+ALERTS = """
+CREATE TABLE sume_alerts (
+    kind text NOT NULL,
+    subject text NOT NULL,
+    sent_at timestamptz NOT NULL DEFAULT now(),
+    held_back bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, subject)
+)
+"""
+
+
+def upgrade() -> None:
+    """Create everything of the first release."""
+    for statement in (
+        JOBS,
+        *INDEXES,
+        DELIVERED_ELSEWHERE,
+        DELIVERED_ELSEWHERE_TRIGGER,
+        ARTIFACTS,
+        TIMELINE,
+        "CREATE INDEX sume_timeline_job ON sume_timeline (job_id, id)",
+        QUARANTINE,
+        COUNTERS,
+        ALERTS,
+    ):
+        op.execute(statement)

@@ -1,0 +1,1 @@
+"""The claim store on PostgreSQL 15 or newer: all SQL is here."""

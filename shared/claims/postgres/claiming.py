@@ -1,0 +1,176 @@
+"""Claiming jobs, and what else a receiver writes."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import text
+
+from shared.claims.postgres.database import Database
+from shared.claims.records import Claim, ClaimResult
+from shared.errors import StoreUnavailableError
+from shared.event import Event
+
+# The claim. Whoever's claim_id stands in the row afterwards was first: `xmax = 0` would call a row that was only
+# expected a duplicate. Every event column is set only while there is no event, so a duplicate counts and no more,
+# and as it touches no indexed column it stays a HOT update. Parameters are binary arrays: one statement a batch,
+# prepared once.
+CLAIM = """
+INSERT INTO sume_jobs AS j (job_id, event, status, payload, source, status_url, event_error, conflict_with,
+                            deliveries, claim_id, wake_at)
+SELECT c.*, now() + %b FROM unnest(
+    %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
+    %b::int4[], %b::uuid[]
+) AS c
+ON CONFLICT (job_id) DO UPDATE SET
+    deliveries = j.deliveries + excluded.deliveries,
+    last_seen = excluded.last_seen,
+    state = CASE WHEN j.event IS NULL THEN 'claimed' ELSE j.state END,
+    status = coalesce(j.status, excluded.status),
+    payload = CASE WHEN j.event IS NULL THEN excluded.payload ELSE j.payload END,
+    source = coalesce(j.source, excluded.source),
+    status_url = coalesce(j.status_url, excluded.status_url),
+    event_error = CASE WHEN j.event IS NULL THEN excluded.event_error ELSE j.event_error END,
+    conflict_with = CASE
+        WHEN j.event IS NULL THEN excluded.conflict_with
+        WHEN j.conflict_with IS NOT NULL THEN j.conflict_with
+        WHEN j.event <> excluded.event THEN excluded.event
+        WHEN j.status <> excluded.status THEN 'status ' || excluded.status
+        ELSE excluded.conflict_with END,
+    claim_id = CASE WHEN j.event IS NULL THEN excluded.claim_id ELSE j.claim_id END,
+    first_seen = coalesce(j.first_seen, excluded.first_seen),
+    updated_at = CASE WHEN j.event IS NULL THEN excluded.updated_at ELSE j.updated_at END,
+    open_since = CASE WHEN j.event IS NULL THEN excluded.open_since ELSE j.open_since END,
+    wake_at = CASE WHEN j.event IS NULL THEN excluded.wake_at ELSE j.wake_at END,
+    reason = CASE WHEN j.event IS NULL THEN NULL ELSE j.reason END,
+    error = CASE WHEN j.event IS NULL THEN NULL ELSE j.error END,
+    event = coalesce(j.event, excluded.event)
+RETURNING j.job_id, j.claim_id, j.event, j.status, j.deliveries
+"""
+
+# Register a job whose event has not come; a job that is known stays as it is.
+EXPECT = text("""
+    INSERT INTO sume_jobs (job_id, state, deliveries, source, registered_at, first_seen, last_seen, status_url, wake_at)
+    VALUES (:job_id, 'expected', 0, NULL, now(), NULL, NULL, :status_url, now() + :due_in)
+    ON CONFLICT (job_id) DO NOTHING
+""")
+
+# Keep a body that was not understood, once.
+QUARANTINE = text("""
+    INSERT INTO sume_quarantine AS q (reason, body, body_sha256) VALUES (:reason, :body, :body_sha256)
+    ON CONFLICT (body_sha256) DO UPDATE SET count = q.count + 1, last_seen = now(), reason = excluded.reason
+""")
+
+# Add up the counters that receivers keep in memory; sorted names keep two receivers from a deadlock.
+COUNT = text("""
+    INSERT INTO sume_counters AS c (name, count)
+    SELECT * FROM unnest(cast(:names AS text[]), cast(:counts AS bigint[]))
+    ON CONFLICT (name) DO UPDATE SET count = c.count + excluded.count, last_at = now()
+""")
+
+# Whether a claim could be stored now.
+WRITABLE = text("""
+    SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
+           (SELECT count(*) FROM sume_jobs_version WHERE version_num = :version) AS migrated
+""")
+
+SCHEMA_VERSION = "0001"
+
+
+@dataclass(slots=True)
+class Fold:
+    """All claims of a batch for one job_id: the first is claimed, the others count."""
+
+    first: Event
+    claim_id: UUID
+    deliveries: int = 0
+    conflict: str | None = None
+
+    def add(self, event: Event) -> None:
+        """Count one more claim of the same job."""
+        self.deliveries += event.source == "webhook"
+        if self.conflict is None:
+            self.conflict = event.conflict
+            if event.name != self.first.name:
+                self.conflict = event.name
+            elif event.status != self.first.status:
+                self.conflict = f"status {event.status}"
+
+
+class Claiming:
+    """The ReceivingStore on PostgreSQL."""
+
+    def __init__(self, database: Database, *, stale: timedelta) -> None:
+        self._database = database
+        self._stale = stale
+
+    def claim_many(self, claims: Sequence[Claim]) -> list[ClaimResult]:
+        """See ReceivingStore.claim_many."""
+        folds: dict[str, Fold] = {}
+        for claim in claims:
+            fold = folds.setdefault(claim.event.job_id, Fold(claim.event, uuid4()))
+            fold.add(claim.event)
+        rows = self._claim(sorted(folds.items())) if folds else {}
+        return [self._result(claim.event, folds[claim.event.job_id], rows[claim.event.job_id]) for claim in claims]
+
+    def _claim(self, folds: Sequence[tuple[str, Fold]]) -> dict[str, tuple[Any, ...]]:
+        """Write the folds in the order of their keys, so that two batches cannot deadlock."""
+        events = [fold.first for _, fold in folds]
+        parameters: tuple[object, ...] = (
+            self._stale,
+            [event.job_id for event in events],
+            [event.name for event in events],
+            [event.status for event in events],
+            [event.payload for event in events],
+            [event.source for event in events],
+            [event.status_url for event in events],
+            [event.error for event in events],
+            [fold.conflict for _, fold in folds],
+            [fold.deliveries for _, fold in folds],
+            [fold.claim_id for _, fold in folds],
+        )
+        with self._database.driver_connection() as connection, connection.cursor(binary=True) as cursor:
+            cursor.execute(CLAIM, parameters, prepare=True)
+            return {row[0]: row for row in cursor}
+
+    @staticmethod
+    def _result(event: Event, fold: Fold, row: tuple[Any, ...]) -> ClaimResult:
+        job_id, claim_id, kept_event, kept_status, deliveries = row
+        return ClaimResult(
+            job_id=job_id,
+            new=claim_id == fold.claim_id and event is fold.first,
+            event=kept_event,
+            status=kept_status,
+            deliveries=deliveries,
+            conflict=event.conflict is not None or (event.name, event.status) != (kept_event, kept_status),
+        )
+
+    def expect(self, job_id: str, *, status_url: str | None, due_in: timedelta) -> bool:
+        """See ReceivingStore.expect."""
+        return self._database.changed(EXPECT, job_id=job_id, status_url=status_url, due_in=due_in) == 1
+
+    def quarantine(self, body: bytes, *, reason: str) -> None:
+        """See ReceivingStore.quarantine."""
+        digest = hashlib.sha256(body).digest()
+        self._database.changed(QUARANTINE, reason=reason, body=body, body_sha256=digest)
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        """See ReceivingStore.count."""
+        names = sorted(counts)
+        if names:
+            self._database.changed(COUNT, names=names, counts=[counts[name] for name in names])
+
+    def check(self) -> None:
+        """See ReceivingStore.check."""
+        row = self._database.row(WRITABLE, version=SCHEMA_VERSION)
+        if row is None or row.read_only:
+            raise StoreUnavailableError("PostgreSQL is read-only (a standby?)", reachable=True)
+        if not row.migrated:
+            raise StoreUnavailableError("the schema is of another version; run `sume-jobs migrate`", reachable=True)
+
+    def interrupt(self) -> None:
+        """See ReceivingStore.interrupt."""
+        self._database.interrupt()

@@ -1,0 +1,191 @@
+"""A worker's right to a job: taken, renewed and given up under a token (I5)."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import text
+
+from shared.claims.postgres.artifacts import stored_artifacts
+from shared.claims.postgres.database import Database
+from shared.claims.postgres.timeline import noted
+from shared.claims.records import Lease
+from shared.claims.states import WORLD_REASONS, Reason
+from shared.event import StoredArtifact
+
+# Take the lease of a claimed job whose time has come. A job without strikes left counts no further attempt.
+TAKE = noted(
+    """
+    UPDATE sume_jobs SET state = 'running', lease_token = :token, lease_owner = :owner, wake_at = now() + :lease,
+        not_before = NULL, updated_at = now(),
+        attempts = attempts + CASE WHEN strikes >= :max_attempts THEN 0 ELSE 1 END
+    WHERE job_id = :job_id AND state = 'claimed' AND (not_before IS NULL OR not_before <= now())
+    RETURNING job_id, state, attempts, event, status, payload, status_url, strikes, reason, error,
+        now() - open_since AS claimed_for, acknowledged_at IS NOT NULL AS acknowledged
+    """,
+    cause="lease taken",
+    detail="'by ' || cast(:owner AS text)",
+)
+
+# Renew while the token is the current one, even when it ran out unnoticed.
+RENEW = text("""
+    UPDATE sume_jobs SET wake_at = now() + :lease WHERE job_id = :job_id AND state = 'running' AND lease_token = :token
+""")
+
+# Keep what was verified about one published file.
+RECORD_ARTIFACT = text("""
+    INSERT INTO sume_artifacts AS a (job_id, index, path, bytes, sha256, content_type, type)
+    SELECT job_id, :index, :path, :bytes, :sha256, :content_type, :type FROM sume_jobs
+    WHERE job_id = :job_id AND state = 'running' AND lease_token = :token
+    ON CONFLICT (job_id, index) DO UPDATE SET path = excluded.path, bytes = excluded.bytes, sha256 = excluded.sha256,
+        content_type = excluded.content_type, type = excluded.type, published_at = now()
+""")
+
+# Finish with exactly these artifacts.
+FINISH = text("""
+    WITH moved AS (
+        UPDATE sume_jobs SET state = 'done', lease_token = NULL, wake_at = NULL, reason = NULL, error = NULL,
+            updated_at = now(),
+            acknowledged_at = CASE WHEN :acknowledged THEN coalesce(acknowledged_at, now()) ELSE acknowledged_at END
+        WHERE job_id = :job_id AND state = 'running' AND lease_token = :token
+        RETURNING job_id, state, attempts
+    ), listed AS (
+        SELECT moved.job_id, a.* FROM moved, jsonb_to_recordset(cast(:artifacts AS jsonb))
+            AS a (index int, path text, bytes bigint, sha256 text, content_type text, type text)
+    ), dropped AS (
+        DELETE FROM sume_artifacts a USING moved
+        WHERE a.job_id = moved.job_id AND a.index NOT IN (SELECT index FROM listed)
+    ), kept AS (
+        INSERT INTO sume_artifacts AS a (job_id, index, path, bytes, sha256, content_type, type) SELECT * FROM listed
+        ON CONFLICT (job_id, index) DO UPDATE SET path = excluded.path, bytes = excluded.bytes,
+            sha256 = excluded.sha256, content_type = excluded.content_type, type = excluded.type
+        WHERE (a.path, a.bytes, a.sha256) IS DISTINCT FROM (excluded.path, excluded.bytes, excluded.sha256)
+    ), noted AS (
+        INSERT INTO sume_timeline (job_id, state, cause, attempt) SELECT job_id, state, 'finished', attempts FROM moved
+    ) SELECT job_id FROM moved
+""")
+
+# End an attempt to be repeated; uncounted gives the attempt back (shutdown, parked).
+RELEASE = noted(
+    """
+    UPDATE sume_jobs SET state = 'claimed', lease_token = NULL, wake_at = now() + :wait, not_before = now() + :wait,
+        reason = :reason, error = :error, updated_at = now(),
+        attempts = attempts - :uncounted, strikes = strikes + :strike
+    WHERE job_id = :job_id AND state = 'running' AND lease_token = :token
+    RETURNING job_id, state, attempts, reason, error
+    """,
+    cause="released",
+    detail="concat_ws(': ', reason, error)",
+)
+
+BURY_RUNNING = "WHERE job_id = :job_id AND state = 'running' AND lease_token = :token"
+BURY_EXPECTED = "WHERE job_id = :job_id AND state = 'expected'"
+
+
+def burying(where: str) -> str:
+    """Return the update that gives a job up."""
+    return f"""
+    UPDATE sume_jobs SET state = 'dead', lease_token = NULL, wake_at = NULL, reason = :reason, error = :error,
+        updated_at = now() {where}
+    RETURNING job_id, state, attempts, reason, error
+    """  # noqa: S608 - built from the constants above
+
+
+BURY, BURY_UNSTARTED = (
+    noted(burying(where), cause="buried", detail="concat_ws(': ', reason, error)")
+    for where in (BURY_RUNNING, BURY_EXPECTED)
+)
+
+# Mark ERROR jobs as seen; attention = 2 is the index's word for "ERROR and nobody was told".
+ACKNOWLEDGE = text("""
+    UPDATE sume_jobs SET acknowledged_at = now()
+    WHERE attention = 2 AND (cast(:everything AS boolean) OR job_id = ANY(cast(:job_ids AS text[])))
+""")
+
+
+class Leasing:
+    """The LeaseStore on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def take_lease(self, job_id: str, *, token: UUID, owner: str, lease: timedelta, max_attempts: int) -> Lease | None:
+        """See LeaseStore.take_lease."""
+        row = self._database.row(TAKE, job_id=job_id, token=token, owner=owner, lease=lease, max_attempts=max_attempts)
+        if row is None:
+            return None
+        return Lease(
+            job_id=row.job_id,
+            token=token,
+            event=row.event,
+            status=row.status,
+            payload=row.payload,
+            status_url=row.status_url,
+            attempt=row.attempts,
+            strikes=row.strikes,
+            exhausted=row.strikes >= max_attempts,
+            previous_reason=Reason(row.reason) if row.reason else None,
+            previous_error=row.error,
+            claimed_for=row.claimed_for,
+            acknowledged=row.acknowledged,
+            artifacts=stored_artifacts(self._database, job_id),
+        )
+
+    def renew(self, job_id: str, *, token: UUID, lease: timedelta) -> bool:
+        """See LeaseStore.renew."""
+        return self._database.changed(RENEW, job_id=job_id, token=token, lease=lease) == 1
+
+    def record_artifact(self, job_id: str, artifact: StoredArtifact, *, token: UUID) -> bool:
+        """See LeaseStore.record_artifact."""
+        return self._database.changed(RECORD_ARTIFACT, job_id=job_id, token=token, **asdict(artifact)) == 1
+
+    def finish(self, job_id: str, artifacts: Sequence[StoredArtifact], *, token: UUID, acknowledged: bool) -> bool:
+        """See LeaseStore.finish."""
+        listed = json.dumps([asdict(artifact) for artifact in artifacts])
+        row = self._database.row(FINISH, job_id=job_id, token=token, artifacts=listed, acknowledged=acknowledged)
+        return row is not None
+
+    def release(self, job_id: str, *, token: UUID, reason: Reason, error: str, wait: timedelta) -> bool:
+        """See LeaseStore.release."""
+        strike = int(reason not in WORLD_REASONS)
+        return self._release(job_id, token, reason, error, wait, uncounted=0, strike=strike)
+
+    def hand_back(self, job_id: str, *, token: UUID, reason: Reason, error: str | None, wait: timedelta) -> bool:
+        """See LeaseStore.hand_back."""
+        return self._release(job_id, token, reason, error, wait, uncounted=1, strike=0)
+
+    def _release(  # noqa: PLR0913 - the one statement behind both
+        self,
+        job_id: str,
+        token: UUID,
+        reason: Reason,
+        error: str | None,
+        wait: timedelta,
+        *,
+        uncounted: int,
+        strike: int,
+    ) -> bool:
+        row = self._database.row(
+            RELEASE,
+            job_id=job_id,
+            token=token,
+            reason=reason.value,
+            error=error,
+            wait=wait,
+            uncounted=uncounted,
+            strike=strike,
+        )
+        return row is not None
+
+    def bury(self, job_id: str, *, token: UUID | None, reason: Reason, error: str) -> bool:
+        """See LeaseStore.bury."""
+        if token is None:
+            return self._database.row(BURY_UNSTARTED, job_id=job_id, reason=reason.value, error=error) is not None
+        return self._database.row(BURY, job_id=job_id, token=token, reason=reason.value, error=error) is not None
+
+    def acknowledge(self, job_ids: Iterable[str] | None) -> int:
+        """See LeaseStore.acknowledge."""
+        listed = sorted(job_ids or ())
+        return self._database.changed(ACKNOWLEDGE, everything=job_ids is None, job_ids=listed)

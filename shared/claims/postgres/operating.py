@@ -1,0 +1,171 @@
+"""What people ask and change: list, show, requeue, statistics, audit."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import Row
+
+from shared.claims.postgres.artifacts import stored_artifact, stored_artifacts
+from shared.claims.postgres.database import Database
+from shared.claims.postgres.timeline import noted
+from shared.claims.records import (
+    AuditRecord,
+    JobFilter,
+    JobPage,
+    JobRecord,
+    Message,
+    Requeued,
+    TimelineEntry,
+)
+from shared.claims.states import Reason
+from shared.errors import UsageError
+from shared.event import StoredArtifact
+
+JOB_COLUMNS = """job_id, state, event, status, deliveries, attempts, source, conflict_with IS NOT NULL AS conflict,
+    conflict_with, coalesce(error, event_error) AS error, reason, status_url, first_seen, last_seen, updated_at,
+    wake_at AS next_look_at, acknowledged_at, pruned_at"""
+
+SHOW = text(f"SELECT {JOB_COLUMNS} FROM sume_jobs WHERE job_id = :job_id")  # noqa: S608 - built from the constant above
+
+# Registration and claim are columns of the row (a claim writes one row, no more); every later change was noted.
+TIMELINE = text("""
+    SELECT registered_at AS at, 'expected' AS state, 'registered' AS cause, 0 AS attempt, NULL AS detail, 0 AS id
+    FROM sume_jobs WHERE job_id = :job_id AND registered_at IS NOT NULL AND pruned_at IS NULL
+    UNION ALL SELECT first_seen, 'claimed', 'claimed by ' || source, 0, event, 1
+    FROM sume_jobs WHERE job_id = :job_id AND first_seen IS NOT NULL AND pruned_at IS NULL
+    UNION ALL SELECT at, state, cause, attempt, detail, id + 1 FROM sume_timeline WHERE job_id = :job_id
+    ORDER BY at, id
+""")
+
+DEAD = text("""
+    SELECT job_id FROM sume_jobs WHERE state = 'dead' AND attention IN (1, 2)
+        AND (cast(:reason AS text) IS NULL OR reason = :reason)
+        AND (cast(:since AS interval) IS NULL OR updated_at >= now() - cast(:since AS interval))
+    ORDER BY updated_at
+""")
+
+# Reopen a dead job, or with force a done one that still has its payload. Without an event it is expected again.
+REQUEUE = noted(
+    """
+    UPDATE sume_jobs SET state = CASE WHEN event IS NULL THEN 'expected' ELSE 'claimed' END,
+        wake_at = CASE WHEN event IS NULL THEN now() ELSE now() + :stale END, not_before = NULL,
+        attempts = 0, strikes = 0, polls = 0, reason = NULL, error = NULL, open_since = now(), updated_at = now()
+    WHERE job_id = :job_id AND (state = 'dead' OR (:force AND state = 'done' AND pruned_at IS NULL))
+    RETURNING job_id, state, attempts, event, status
+    """,
+    cause="requeued",
+)
+
+STATE = text("SELECT state, pruned_at IS NOT NULL AS pruned FROM sume_jobs WHERE job_id = :job_id")
+
+# The audit's next page.
+AUDIT = text("""
+    WITH page AS (
+        SELECT job_id, state, status, reason, pruned_at IS NOT NULL AS pruned FROM sume_jobs
+        WHERE event IS NOT NULL AND job_id > :after ORDER BY job_id LIMIT :limit
+    ) SELECT page.*, a.index, a.path, a.bytes, a.sha256, a.content_type, a.type
+    FROM page LEFT JOIN sume_artifacts a USING (job_id) ORDER BY page.job_id, a.index
+""")
+
+
+class Operating:
+    """The OperatorStore on PostgreSQL, statistics apart."""
+
+    def __init__(self, database: Database, *, stale: timedelta) -> None:
+        self._database = database
+        self._stale = stale
+
+    def list_jobs(self, wanted: JobFilter) -> JobPage:
+        """See OperatorStore.list_jobs; raises UsageError for a cursor this did not give."""
+        clauses = ["true"]
+        parameters: dict[str, object] = {"limit": wanted.limit + 1}
+        for column in ("state", "status"):
+            if (value := getattr(wanted, column)) is not None:
+                clauses.append(f"{column} = :{column}")
+                parameters[column] = value
+        if wanted.redelivered:
+            clauses.append("deliveries > 1")
+        if wanted.cursor is not None:
+            clauses.append("(attention, updated_at, job_id) < (:attention, :updated_at, :job_id)")
+            parameters |= read_cursor(wanted.cursor)
+        rows = self._database.rows(
+            text(
+                f"SELECT {JOB_COLUMNS}, attention FROM sume_jobs WHERE {' AND '.join(clauses)} "  # noqa: S608 - constants
+                "ORDER BY attention DESC, updated_at DESC, job_id DESC LIMIT :limit"
+            ),
+            **parameters,
+        )
+        page, more = rows[: wanted.limit], len(rows) > wanted.limit
+        return JobPage(tuple(job_record(row) for row in page), write_cursor(page[-1]) if more else None)
+
+    def get_job(self, job_id: str) -> JobRecord | None:
+        """See OperatorStore.get_job."""
+        row = self._database.row(SHOW, job_id=job_id)
+        if row is None:
+            return None
+        artifacts = stored_artifacts(self._database, job_id)
+        entries = self._database.rows(TIMELINE, job_id=job_id)
+        timeline = tuple(TimelineEntry(e.at, e.state, e.cause, e.attempt, e.detail) for e in entries)
+        return job_record(row, artifacts=artifacts, timeline=timeline)
+
+    def dead_job_ids(self, *, reason: Reason | None, since: timedelta | None) -> list[str]:
+        """See OperatorStore.dead_job_ids."""
+        value = reason.value if reason else None
+        return [row.job_id for row in self._database.rows(DEAD, reason=value, since=since)]
+
+    def requeue(self, job_id: str, *, force: bool) -> Requeued:
+        """See OperatorStore.requeue."""
+        found = self._database.row(STATE, job_id=job_id)
+        if found is None:
+            return Requeued("unknown")
+        row = self._database.row(REQUEUE, job_id=job_id, force=force, stale=self._stale)
+        if row is None:
+            return Requeued("pruned" if found.pruned and force else "not_dead", found.state)
+        if row.state == "expected":
+            return Requeued("expected", found.state)
+        return Requeued("requeued", found.state, Message(job_id, row.event, row.status, 1))
+
+    def audit(self) -> Iterator[AuditRecord]:
+        """See OperatorStore.audit."""
+        after = ""
+        while rows := self._database.rows(AUDIT, after=after, limit=1_000):
+            for job_id, group in groupby(rows, key=lambda row: row.job_id):
+                lines = list(group)
+                first = lines[0]
+                artifacts = tuple(stored_artifact(line) for line in lines if line.path is not None)
+                yield AuditRecord(job_id, first.state, first.status, first.reason, first.pruned, artifacts)
+                after = job_id
+
+
+def job_record(
+    row: Row[Any], *, artifacts: tuple[StoredArtifact, ...] = (), timeline: tuple[TimelineEntry, ...] = ()
+) -> JobRecord:
+    """Build the record from a row of JOB_COLUMNS."""
+    facts = {name: value for name, value in row._mapping.items() if name != "attention"}  # noqa: SLF001 - SQLAlchemy's public name for it
+    return JobRecord(**facts, artifacts=artifacts, timeline=timeline)
+
+
+def write_cursor(row: Row[Any]) -> str:
+    """Return an opaque text that names a row's place in the list."""
+    place = json.dumps([row.attention, row.updated_at.isoformat(), row.job_id])
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> dict[str, object]:
+    """Return the place a cursor names; raise UsageError for any other text."""
+    try:
+        place = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        attention, updated_at, job_id = place
+        return {
+            "attention": int(attention),
+            "updated_at": datetime.fromisoformat(updated_at),
+            "job_id": str(job_id),
+        }
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise UsageError("the cursor is not one that this list gave") from error

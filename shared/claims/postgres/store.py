@@ -1,0 +1,27 @@
+"""The whole store on PostgreSQL, put together."""
+
+from datetime import timedelta
+
+from shared.claims.postgres.claiming import Claiming
+from shared.claims.postgres.database import Database
+from shared.claims.postgres.leasing import Leasing
+from shared.claims.postgres.operating import Operating
+from shared.claims.postgres.reporting import Reporting
+from shared.claims.postgres.sweeping import Sweeping
+
+PATIENCE = timedelta(seconds=30)
+
+
+class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting):
+    """A Store on one pool of connections, none of which is opened before it is needed."""
+
+    def __init__(self, database_url: str, *, stale: timedelta, patience: timedelta = PATIENCE) -> None:
+        milliseconds = patience / timedelta(milliseconds=1)
+        self._database = Database(
+            database_url, statement_timeout_ms=int(milliseconds), lock_timeout_ms=int(milliseconds / 3)
+        )
+        self._stale = stale
+
+    def close(self) -> None:
+        """See Store.close."""
+        self._database.close()
