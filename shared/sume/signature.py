@@ -21,13 +21,11 @@ def parse_timestamp(value: bytes) -> int | None:
     """Return the header's Unix seconds, or None for anything but ASCII digits."""
     if not TIMESTAMP.fullmatch(value):
         return None
-    return int(
-        value.lstrip(b"0")[:20] or b"0"
-    )  # 20 digits are beyond any window; int() refuses thousands of them
+    return int(value.lstrip(b"0")[:20] or b"0")  # 20 digits are beyond any window; int() refuses thousands of them
 
 
 def parse_signatures(value: bytes) -> list[bytes]:
-    """Return the lower-case hex of every well-formed `v1=` in a comma-separated header; other versions are ignored."""
+    """Return the lower-case hex of every well-formed `v1=` of a header; other versions are ignored."""
     matches = (SIGNATURE.fullmatch(part.strip(b" \t")) for part in value.split(b","))
     return [match[1].lower() for match in matches if match]
 

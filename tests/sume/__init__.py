@@ -1,0 +1,1 @@
+"""Tests of Sume's wire format."""
