@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import rq
 from redis import Redis
@@ -14,6 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq.intermediate_queue import IntermediateQueue
+from rq.job import Job, JobStatus
 from rq.queue import EnqueueData
 from rq.registry import StartedJobRegistry, clean_registries
 from rq.serializers import JSONSerializer
@@ -48,9 +50,26 @@ def message_id(job_id: str) -> str:
 def job_id_of(message: str) -> str:
     """Return the job_id inside an RQ id that `message_id` made."""
     encoded = message.rpartition("-")[0]
-    return ESCAPED.sub(
-        lambda match: bytes.fromhex(match[0].replace("__", "")).decode(errors="replace"), encoded
-    )
+    return ESCAPED.sub(lambda match: bytes.fromhex(match[0].replace("__", "")).decode(errors="replace"), encoded)
+
+
+class InertJob(Job):
+    """A message as read from Redis, of which nothing it names is imported, called or sent.
+
+    RQ would run callbacks and post to webhooks that anybody with access to Redis may have written into a message,
+    in the scheduler's clean-up too.
+    """
+
+    success_callback = None
+    failure_callback = None
+    stopped_callback = None
+
+    def perform(self) -> Any:
+        """Refuse: only the worker's own kind of message runs anything."""
+        raise NotImplementedError
+
+    def send_webhooks(self, status: str | JobStatus, *, exc_string: str | None = None) -> None:
+        """Send nothing."""
 
 
 class Queue:
@@ -62,7 +81,9 @@ class Queue:
 
     def __init__(self, settings: Settings, *, client: Redis | None = None) -> None:
         self._client = client or connect(settings)
-        self._queue = rq.Queue(settings.queue_name, connection=self._client, serializer=JSONSerializer)
+        self._queue = rq.Queue(
+            settings.queue_name, connection=self._client, job_class=InertJob, serializer=JSONSerializer
+        )
         self._timeout = math.ceil((settings.seconds("job_timeout") + TIMEOUT_GRACE).total_seconds())
 
     def enqueue_many(self, messages: Sequence[Message]) -> None:

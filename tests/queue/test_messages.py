@@ -81,7 +81,5 @@ def test_sending_nothing_needs_no_redis() -> None:
 
 def test_the_queue_name_is_a_setting() -> None:
     redis = FakeRedis()
-    Queue(SETTINGS.model_copy(update={"queue_name": "media.jobs"}), client=redis).enqueue_many(
-        [message("job_a")]
-    )
+    Queue(SETTINGS.model_copy(update={"queue_name": "media.jobs"}), client=redis).enqueue_many([message("job_a")])
     assert redis.llen("rq:queue:media.jobs") == 1
