@@ -80,7 +80,7 @@ class AppriseAlerts:
         try:
             reached = self._send(title, body)
         except Exception as error:  # noqa: BLE001 - a plugin of Apprise may raise anything; no alert may stop a job
-            log.error("alert.failed", kind=kind, job_id=job_id, error=type(error).__name__)
+            log.warning("alert.failed", kind=kind, job_id=job_id, error=type(error).__name__)
             return False
         log.info("alert.sent" if reached else "alert.undelivered", kind=kind, job_id=job_id)
         return reached

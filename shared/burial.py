@@ -18,9 +18,7 @@ class BuryingStore(Protocol):
         ...
 
 
-def bury(  # noqa: PLR0913 - every one is a fact of the burial
-    job_id: str, *, store: BuryingStore, alerts: Alerts, token: UUID | None, reason: Reason, error: str
-) -> bool:
+def bury(job_id: str, *, store: BuryingStore, alerts: Alerts, token: UUID | None, reason: Reason, error: str) -> bool:
     """Give the job up and tell people; False when the lease was no longer ours (then nothing changed).
 
     The alert comes after the state, so a process that dies in between buries without an alert: `list` shows it.

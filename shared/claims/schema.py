@@ -27,18 +27,18 @@ def migrate(database_url: str) -> None:
     """
     database = Database(database_url, statement_timeout_ms=0, lock_timeout_ms=30_000, pool_size=1)
     try:
-        with database.connection() as connection:
-            encoding = connection.execute(SERVER_ENCODING).scalar_one()
+        with database.connection() as lock, database.transactions() as connection:
+            encoding = lock.execute(SERVER_ENCODING).scalar_one()
             if encoding != "UTF8":
                 raise StoreUnavailableError(
                     f"the database's encoding is {encoding}, and bodies are kept as UTF8 text; create a UTF8 database"
                 )
-            connection.execute(LOCK, {"key": LOCK_KEY})
+            lock.execute(LOCK, {"key": LOCK_KEY})
             try:
-                refuse_foreign_table(connection)
+                refuse_foreign_table(lock)
                 upgrade(connection)
             finally:
-                connection.execute(UNLOCK, {"key": LOCK_KEY})
+                lock.execute(UNLOCK, {"key": LOCK_KEY})
     finally:
         database.close()
 
@@ -57,6 +57,6 @@ def upgrade(connection: Connection) -> None:
     """Run the migrations that are missing, each in a transaction of its own."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
-    config.attributes["connection"] = connection.execution_options(isolation_level="READ COMMITTED")
+    config.attributes["connection"] = connection
     config.attributes["version_table"] = VERSION_TABLE
     command.upgrade(config, "head")

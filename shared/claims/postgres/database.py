@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection, Row
-from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InvalidRequestError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.expression import Executable
 
@@ -65,14 +65,24 @@ class Database:
     @contextlib.contextmanager
     def connection(self) -> Iterator[Connection]:
         """Lend a connection; any error of the driver or the pool becomes StoreUnavailableError."""
-        with translated_errors(), self._engine.connect() as connection:
-            yield connection
+        with translated_errors():
+            with checked_out():
+                connection = self._engine.connect()
+            with connection:
+                yield connection
+
+    @contextlib.contextmanager
+    def transactions(self) -> Iterator[Connection]:
+        """Lend a connection that does not commit by itself, for migrations."""
+        with self.connection() as connection:
+            yield connection.execution_options(isolation_level="READ COMMITTED")
 
     @contextlib.contextmanager
     def driver_connection(self) -> Iterator[psycopg.Connection[Any]]:
         """Lend the driver's own connection, for the one statement that is worth it; `interrupt` can break it."""
         with translated_errors():
-            pooled = self._engine.raw_connection()
+            with checked_out():
+                pooled = self._engine.raw_connection()
             connection: Any = pooled.driver_connection
             with self._busy_lock:
                 self._busy.add(connection)
@@ -129,18 +139,25 @@ def refuse_hung_up(connection: Any, _record: object, _proxy: object) -> None:
 
 
 @contextlib.contextmanager
+def checked_out() -> Iterator[None]:
+    """Translate what the pool raises when the server hangs up on every new connection, as one shutting down does."""
+    try:
+        yield
+    except InvalidRequestError as error:
+        raise StoreUnavailableError("PostgreSQL closes every new connection") from error
+
+
+@contextlib.contextmanager
 def translated_errors() -> Iterator[None]:
     """Raise StoreUnavailableError for any error of driver or pool, with a text that holds no value of a row."""
     try:
         yield
     except PoolTimeoutError as error:
-        raise StoreUnavailableError("every connection to PostgreSQL is in use", reachable=False) from error
+        raise StoreUnavailableError("every connection to PostgreSQL is in use") from error
     except DBAPIError as error:
-        raise translated(error.orig) from error
+        raise translated(error.orig) from None  # the driver's own text quotes rows (I9)
     except psycopg.Error as error:
-        raise translated(error) from error
-    except SQLAlchemyError as error:
-        raise StoreUnavailableError(f"PostgreSQL could not be used: {type(error).__name__}") from error
+        raise translated(error) from None  # the same
 
 
 def translated(error: BaseException | None) -> StoreUnavailableError:

@@ -1,0 +1,1 @@
+"""Tests of the claim stores that are about one store alone."""

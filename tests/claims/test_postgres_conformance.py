@@ -1,0 +1,35 @@
+"""PostgreSQL does what a claim store must do."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.claims.postgres_subject import PostgresSubject
+from tests.conformance.claiming import ClaimingConformance
+from tests.conformance.leasing import LeasingConformance
+from tests.conformance.operating import OperatingConformance
+from tests.conformance.sweeping import SweepingConformance
+
+
+@pytest.fixture
+def subject(database_url: str) -> Iterator[PostgresSubject]:
+    """A store on a fresh database."""
+    subject = PostgresSubject(database_url)
+    yield subject
+    subject.store.close()
+
+
+class TestClaiming(ClaimingConformance):
+    """Claims on PostgreSQL."""
+
+
+class TestLeasing(LeasingConformance):
+    """Leases on PostgreSQL."""
+
+
+class TestSweeping(SweepingConformance):
+    """Sweeps on PostgreSQL."""
+
+
+class TestOperating(OperatingConformance):
+    """Operation on PostgreSQL."""
