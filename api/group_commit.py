@@ -1,0 +1,140 @@
+"""Group commit: whatever arrived while the last batch was being written is the next batch."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TypeAlias
+
+from api.lane import Lane
+from shared.claims.records import ClaimResult
+from shared.errors import StoreUnavailableError
+from shared.event import Event
+from shared.logs import get_logger
+from shared.metrics import Metrics
+
+BATCH_LIMIT = 64
+WRITERS = 2
+"""Two batches in flight: one that waits for a lock or a dead connection does not hold up everybody."""
+CAPACITY = 4096
+"""Claims that may wait; more is an overload, answered at once so that Sume tries again."""
+
+Outcome: TypeAlias = ClaimResult | StoreUnavailableError
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One request that waits for its claim; its future is touched on the event loop alone."""
+
+    event: Event
+    future: asyncio.Future[ClaimResult]
+
+
+class GroupCommit:
+    """Turns single claims into batches for `Intake.claim`, which blocks.
+
+    Belongs to one event loop: only the writing itself happens in threads, so nothing here needs a lock. A request
+    that is cancelled takes nothing from the others; a claim that is being written then stays written.
+    """
+
+    def __init__(
+        self,
+        claim_events: Callable[[Sequence[Event]], list[ClaimResult]],
+        *,
+        interrupt: Callable[[], None],
+        metrics: Metrics,
+        time_limit: timedelta,
+        capacity: int = CAPACITY,
+    ) -> None:
+        self._claim_events = claim_events
+        self._interrupt = interrupt
+        self._metrics = metrics
+        self._time_limit = time_limit.total_seconds()
+        self._capacity = capacity
+        self._lane = Lane("claim-writer", threads=WRITERS, capacity=WRITERS)
+        self._idle_writers = WRITERS
+        self._waiting: deque[Waiter] = deque()
+        self._dispatch_scheduled = False
+
+    async def claim(self, event: Event) -> ClaimResult:
+        """Return when the claim is durable (I3); raises StoreUnavailableError when it may not be."""
+        if len(self._waiting) >= self._capacity:
+            raise StoreUnavailableError("too many deliveries wait for the database")
+        loop = asyncio.get_running_loop()
+        waiter = Waiter(event, loop.create_future())
+        self._waiting.append(waiter)
+        if not self._dispatch_scheduled:
+            # At the end of this turn of the loop, so that every request that is ready now joins the batch.
+            self._dispatch_scheduled = True
+            loop.call_soon(self._dispatch)
+        return await waiter.future
+
+    def _dispatch(self) -> None:
+        self._dispatch_scheduled = False
+        while self._idle_writers and (batch := self._next_batch()):
+            self._idle_writers -= 1
+            writing = self._lane.submit(partial(self._write, [waiter.event for waiter in batch]))
+            watchdog = writing.get_loop().call_later(self._time_limit, self._break_stuck_batch)
+            writing.add_done_callback(partial(self._settle, batch, watchdog))
+
+    def _next_batch(self) -> list[Waiter]:
+        batch: list[Waiter] = []
+        while self._waiting and len(batch) < BATCH_LIMIT:
+            waiter = self._waiting.popleft()
+            if not waiter.future.done():  # given up meanwhile: answered 503, so Sume sends it again
+                batch.append(waiter)
+        return batch
+
+    def _settle(
+        self, batch: list[Waiter], watchdog: asyncio.TimerHandle, writing: asyncio.Future[list[Outcome]]
+    ) -> None:
+        watchdog.cancel()
+        self._idle_writers += 1
+        self._dispatch()  # first, so that the next batch is written while this one is answered
+        for waiter, outcome in zip(batch, writing.result(), strict=True):
+            if waiter.future.done():
+                continue
+            if isinstance(outcome, ClaimResult):
+                waiter.future.set_result(outcome)
+            else:
+                waiter.future.set_exception(StoreUnavailableError(str(outcome)))
+
+    def _break_stuck_batch(self) -> None:
+        get_logger().warning("claim.interrupted", seconds=self._time_limit)
+        self._interrupt()
+
+    def _write(self, events: list[Event]) -> list[Outcome]:
+        """Write one batch, in a writer thread; one row that cannot be written now fails alone."""
+        started = time.monotonic()
+        outcomes = self._attempt(events)
+        if len(events) > 1 and isinstance(outcomes[0], StoreUnavailableError) and outcomes[0].reachable:
+            outcomes = self._write_singly(events, deadline=started + self._time_limit)
+        self._metrics.batch_written(len(events), seconds=time.monotonic() - started)
+        return outcomes
+
+    def _write_singly(self, events: list[Event], *, deadline: float) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for event in events:
+            if time.monotonic() >= deadline:
+                outcomes.append(StoreUnavailableError("other claims of the batch took too long"))
+            else:
+                outcomes += self._attempt([event])
+        return outcomes
+
+    def _attempt(self, events: list[Event]) -> list[Outcome]:
+        """Claim the events in one statement: all of them, or none."""
+        try:
+            return list(self._claim_events(events))
+        except StoreUnavailableError as error:
+            return [error] * len(events)
+        except Exception as error:  # noqa: BLE001 - a defect must fail its own row, not the writer thread
+            if len(events) == 1:
+                get_logger().exception("claim.failed", job_id=events[0].job_id)
+            return [StoreUnavailableError(f"{type(error).__name__} while claiming", reachable=True)] * len(events)
+
+    def close(self) -> None:
+        """Let the writers end after what they are writing; call it when no request is left."""
+        self._lane.close()

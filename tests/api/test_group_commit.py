@@ -1,0 +1,154 @@
+"""Group commit: batches, failures that stay with their row, overload, stuck connections."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from api.group_commit import BATCH_LIMIT, WRITERS, GroupCommit
+from shared.claims.records import ClaimResult
+from shared.errors import StoreUnavailableError
+from shared.event import Event
+from shared.metrics import Metrics
+from tests.api.fakes import FakeClaims, event
+
+
+@asynccontextmanager
+async def committing(
+    claims: FakeClaims, *, capacity: int = 20_000, time_limit: timedelta = timedelta(seconds=20)
+) -> AsyncIterator[GroupCommit]:
+    """Run a group commit and end its threads."""
+    commit = GroupCommit(
+        claims.claim, interrupt=claims.interrupt, metrics=Metrics(), time_limit=time_limit, capacity=capacity
+    )
+    try:
+        yield commit
+    finally:
+        commit.close()
+
+
+async def held_up(claims: FakeClaims, commit: GroupCommit) -> list[asyncio.Task[ClaimResult]]:
+    """Occupy every writer, so that what comes now waits."""
+    claims.gate.clear()
+    tasks = []
+    for number in range(WRITERS):
+        tasks.append(asyncio.create_task(commit.claim(event(f"first-{number}"))))
+        assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+    return tasks
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    """Run one async story."""
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def failing(job_id: str, error: Exception) -> Callable[[Sequence[Event]], Exception | None]:
+    """Return a problem of every batch that holds the job."""
+    return lambda events: error if any(e.job_id == job_id for e in events) else None
+
+
+def test_what_arrives_during_a_write_is_the_next_batch() -> None:
+    """Thirty claims that arrive while the writers are busy are written in one statement."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        async with committing(claims) as commit:
+            first = await held_up(claims, commit)
+            more = [asyncio.create_task(commit.claim(event(f"more-{n}"))) for n in range(30)]
+            await asyncio.sleep(0)
+            claims.gate.set()
+            results = await asyncio.gather(*first, *more)
+        assert [len(batch) for batch in claims.batches] == [1] * WRITERS + [30]
+        assert all(result.new for result in results)
+
+    run(story)
+
+
+def test_a_batch_is_capped() -> None:
+    """However many wait, one statement takes no more than the cap."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        async with committing(claims) as commit:
+            first = await held_up(claims, commit)
+            more = [asyncio.create_task(commit.claim(event(f"more-{n}"))) for n in range(200)]
+            await asyncio.sleep(0)
+            claims.gate.set()
+            await asyncio.gather(*first, *more)
+        assert max(len(batch) for batch in claims.batches) == BATCH_LIMIT
+
+    run(story)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("locked", reachable=True), ValueError("a defect")])
+def test_one_bad_row_fails_alone(error: Exception) -> None:
+    """A row that cannot be written fails itself; the others of its batch are stored."""
+
+    async def story() -> None:
+        claims = FakeClaims(failing("bad", error))
+        async with committing(claims) as commit:
+            first = await held_up(claims, commit)
+            names = ["a", "bad", "c"]
+            tasks = [asyncio.create_task(commit.claim(event(name))) for name in names]
+            await asyncio.sleep(0)
+            claims.gate.set()
+            await asyncio.gather(*first)
+            a, bad, c = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(a, ClaimResult)
+        assert isinstance(c, ClaimResult)
+        assert isinstance(bad, StoreUnavailableError)
+        assert claims.deliveries["a"] == claims.deliveries["c"] == 1
+
+    run(story)
+
+
+def test_an_unreachable_database_fails_a_batch_once() -> None:
+    """When the database is away the whole batch fails with one attempt, not with one a row."""
+
+    async def story() -> None:
+        claims = FakeClaims(lambda _events: StoreUnavailableError("away"))
+        async with committing(claims) as commit:
+            first = await held_up(claims, commit)
+            tasks = [asyncio.create_task(commit.claim(event(f"more-{n}"))) for n in range(50)]
+            await asyncio.sleep(0)
+            claims.gate.set()
+            results = await asyncio.gather(*first, *tasks, return_exceptions=True)
+        assert all(isinstance(result, StoreUnavailableError) for result in results)
+        assert len(claims.batches) == WRITERS + 1
+
+    run(story)
+
+
+def test_overload_is_refused_at_once() -> None:
+    """A claim beyond the capacity fails at once instead of waiting; the ones that wait are served."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        async with committing(claims, capacity=2) as commit:
+            first = await held_up(claims, commit)
+            waiting = [asyncio.create_task(commit.claim(event(f"more-{n}"))) for n in range(2)]
+            await asyncio.sleep(0)
+            with pytest.raises(StoreUnavailableError):
+                await commit.claim(event("too-many"))
+            claims.gate.set()
+            await asyncio.gather(*first, *waiting)
+        assert claims.deliveries["too-many"] == 0
+
+    run(story)
+
+
+def test_a_stuck_batch_is_broken_off() -> None:
+    """A batch that hangs past the time limit has its connection broken, and the next claims are written."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        async with committing(claims, time_limit=timedelta(seconds=0.2)) as commit:
+            stuck = await held_up(claims, commit)
+            waiting = asyncio.create_task(commit.claim(event("waiting")))
+            assert await asyncio.to_thread(claims.interrupted.wait, 10)
+            await asyncio.gather(*stuck, waiting)
+        assert claims.deliveries["waiting"] == 1
+
+    run(story)
