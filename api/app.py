@@ -1,0 +1,105 @@
+"""Puts the receiver together: settings, store, queue, app."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from api.checks import Checks
+from api.drainer import Drainer
+from api.error_handlers import answer_errors_in_one_shape
+from api.gauges import GaugeReader
+from api.group_commit import GroupCommit
+from api.guard import OperatorApiOff
+from api.health import Probe, health_routes
+from api.lane import Lane
+from api.openapi import describe_all
+from api.operator import Operator, operator_routes
+from api.tally import Tally
+from api.webhook import PATH, Webhook
+from shared import clock
+from shared.claims import open_store
+from shared.claims.store import Store
+from shared.config import Settings
+from shared.intake import Intake
+from shared.metrics import Metrics
+from shared.queue import Queue, open_queue
+
+PATIENCE_SHARE = 0.6
+"""A statement may take this much of the request's time, so that the database's own answer comes first."""
+DRAIN_WITHIN = timedelta(seconds=1.5)
+COUNT_WITHIN = timedelta(seconds=1)
+
+
+def create_app(
+    settings: Settings, *, store: Store | None = None, queue: Queue | None = None, metrics: Metrics | None = None
+) -> FastAPI:
+    """Return the receiver; nothing is connected before it is needed, so a database that is away stops nothing."""
+    time_limit = settings.seconds("webhook_timeout")
+    # Two pools: no question of an operator, however slow, takes a connection from the claims.
+    claims = store or open_store(settings, patience=PATIENCE_SHARE * time_limit)
+    answers = store or open_store(settings)
+    queue = queue or open_queue(settings)
+    metrics = metrics or Metrics()
+    drainer = Drainer(queue, metrics=metrics)
+    intake = Intake(claims, drainer)
+    group_commit = GroupCommit(intake.claim, interrupt=claims.interrupt, metrics=metrics, time_limit=time_limit)
+    records = Lane("record-writer", threads=2, capacity=256)
+    questions = Lane("operator", threads=4, capacity=64)
+    tally = Tally(claims, lane=records, within=COUNT_WITHIN)
+    database, redis = Probe("database", claims.check), Probe("redis", queue.ping)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        drainer.start()
+        counting = asyncio.create_task(tally.write_forever())
+        yield
+        counting.cancel()
+        with suppress(asyncio.CancelledError):
+            await counting
+        # No request is left: everything that was answered 2xx is committed, and only messages and counts remain.
+        await asyncio.gather(asyncio.to_thread(drainer.close, within=DRAIN_WITHIN), tally.write())
+        for closing in (group_commit, records, questions, database, redis, claims, answers, queue):
+            closing.close()
+
+    app = FastAPI(
+        title="sume-jobs",
+        version=version("sume-jobs"),
+        lifespan=lifespan,
+        docs_url=None,  # both load scripts from a CDN
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    webhook = Webhook(
+        settings,
+        checks=Checks(settings, unix_seconds=clock.unix_seconds),
+        store=claims,
+        group_commit=group_commit,
+        lane=records,
+        tally=tally,
+        metrics=metrics,
+    )
+    # A plain route: FastAPI's own handling of a request costs more than the rest of the receiver.
+    app.router.routes.append(Route(PATH, webhook, include_in_schema=False))
+    app.include_router(
+        health_routes(
+            database=database,
+            redis=redis,
+            secret_configured=bool(settings.signing_secrets),
+            metrics=metrics,
+            gauges=GaugeReader(answers, queue, lane=questions),
+        )
+    )
+    if settings.ops_token is None:
+        app.router.routes.append(Route("/v1/{rest:path}", OperatorApiOff(), include_in_schema=False))
+    token = settings.ops_token.get_secret_value().encode() if settings.ops_token else b""
+    operator = Operator(settings, answers, intake, queue, questions)
+    app.include_router(operator_routes(operator, token=token))
+    answer_errors_in_one_shape(app)
+    app.openapi_schema = describe_all(app, settings)
+    return app

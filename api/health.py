@@ -1,0 +1,80 @@
+"""Whether the receiver lives, is ready, and what it counts."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from api.answers import JsonResponse
+from api.gauges import GaugeReader
+from api.lane import Lane
+from shared.errors import QueueUnavailableError, StoreUnavailableError
+from shared.metrics import Metrics
+
+ANSWER_WITHIN = timedelta(seconds=2)
+KEEP_SECONDS = 1.0
+
+
+class Probe:
+    """Asks one part whether it works, at most once a second, however many ask."""
+
+    def __init__(self, name: str, check: Callable[[], None]) -> None:
+        self._check = check
+        self._lane = Lane(f"{name}-probe", threads=1, capacity=2)
+        self._answer = "not asked yet"
+        self._fresh_until = 0.0
+        self._asking = asyncio.Lock()
+
+    async def ask(self) -> str:
+        """Return "ok" or what is wrong, within ANSWER_WITHIN."""
+        async with self._asking:
+            if time.monotonic() >= self._fresh_until:
+                self._answer = await self._ask()
+                self._fresh_until = time.monotonic() + KEEP_SECONDS
+            return self._answer
+
+    async def _ask(self) -> str:
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN.total_seconds()):
+                await self._lane.submit(self._check)
+        except TimeoutError:
+            return f"no answer within {ANSWER_WITHIN.total_seconds():g} s"
+        except (StoreUnavailableError, QueueUnavailableError) as error:
+            return str(error)
+        return "ok"
+
+    def close(self) -> None:
+        """Let its thread end."""
+        self._lane.close()
+
+
+def health_routes(
+    *, database: Probe, redis: Probe, secret_configured: bool, metrics: Metrics, gauges: GaugeReader
+) -> APIRouter:
+    """Return the endpoints for orchestrators and Prometheus."""
+    router = APIRouter(tags=["health"])
+    signing_secret = "ok" if secret_configured else "SUME_COM_WEBHOOK_SIGNING_SECRET is not set"
+
+    @router.get("/livez", response_class=JsonResponse)
+    async def livez() -> JsonResponse:
+        """Answer while the process runs."""
+        return JsonResponse({"alive": True})
+
+    @router.get("/readyz", response_class=JsonResponse, responses={503: {"description": "Not ready"}})
+    async def readyz() -> JsonResponse:
+        """Answer 200 when claims can be stored and a signing secret is set; Redis is reported, not required."""
+        database_part, redis_part = await asyncio.gather(database.ask(), redis.ask())
+        ready = database_part == "ok" and secret_configured
+        parts = {"database": database_part, "signing_secret": signing_secret, "redis": redis_part}
+        return JsonResponse({"ready": ready, "parts": parts}, status_code=200 if ready else 503)
+
+    @router.get("/metrics", response_class=Response)
+    async def prometheus() -> Response:
+        """Show Prometheus what was counted; gauges are up to 15 seconds old."""
+        return Response(metrics.render(await gauges.read()), media_type=CONTENT_TYPE_LATEST)
+
+    return router

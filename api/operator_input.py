@@ -1,0 +1,75 @@
+"""What the operator API accepts, and how it says what is wrong with the rest."""
+
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Request
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from api.answers import OperatorError
+from shared.sume.payload import is_job_id, read_status_url
+
+YEAR_SECONDS = 31_536_000
+BODY_LIMIT = 65_536
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def check_job_id(value: str) -> str:
+    """Refuse what can be no job_id."""
+    if not is_job_id(value):
+        raise ValueError("must be 1-128 of A-Z a-z 0-9 . _ : - starting with a letter or digit")
+    return value
+
+
+def check_status_url(value: str) -> str:
+    """Refuse what cannot be kept."""
+    if read_status_url(value) is None:
+        raise ValueError("must be a URL of at most 2048 printable ASCII characters")
+    return value
+
+
+JobId = Annotated[str, AfterValidator(check_job_id)]
+
+
+class Expectation(BaseModel):
+    """A job that was submitted elsewhere and is to be watched."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    job_id: JobId
+    status_url: Annotated[str, AfterValidator(check_status_url)] | None = None
+    due_in_seconds: Annotated[float, Field(ge=0, le=YEAR_SECONDS, allow_inf_nan=False)] | None = None
+
+
+class Requeue(BaseModel):
+    """How to reopen a job; `force` reopens a done one."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    force: bool = False
+
+
+async def read_body_as(model: type[Model], request: Request, *, empty: bytes = b"") -> Model:
+    """Return the body as the model, whatever its Content-Type; anything else is 422."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise OperatorError(413, "body_too_large", f"The body is larger than {BODY_LIMIT} bytes.")
+    try:
+        return model.model_validate_json(bytes(body) or empty)
+    except ValidationError as error:
+        raise OperatorError(422, "invalid_input", first_problem(error.errors(include_url=False))) from None
+
+
+def first_problem(errors: Any) -> str:
+    """Return where the first problem is and what it is, without repeating the value."""
+    first = errors[0]
+    place = ".".join(str(part) for part in first["loc"] if part not in {"query", "path", "body"})
+    return f"{place or 'body'}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def body_schema(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """Return the OpenAPI description of a body that the endpoint reads by itself."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": required, "content": content}}

@@ -1,0 +1,92 @@
+"""How jobs and statistics look in JSON, the same from the API and the command line."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.claims.records import JobPage, JobRecord, Stats, TimelineEntry
+from shared.claims.states import STATES
+from shared.config import Settings
+from shared.event import StoredArtifact
+
+
+def rfc3339(moment: datetime | None) -> str | None:
+    """Return a time as RFC 3339 in UTC, ending in Z."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def job_view(job: JobRecord) -> dict[str, Any]:
+    """Return a job; one from a list has neither artifacts nor timeline, `show` has both."""
+    return {
+        "job_id": job.job_id,
+        "state": job.state,
+        "event": job.event,
+        "status": job.status,
+        "deliveries": job.deliveries,
+        "attempts": job.attempts,
+        "source": job.source,
+        "conflict": job.conflict,
+        "conflict_with": job.conflict_with,
+        "error": job.error,
+        "reason": job.reason,
+        "status_url": job.status_url,
+        "first_seen": rfc3339(job.first_seen),
+        "last_seen": rfc3339(job.last_seen),
+        "updated_at": rfc3339(job.updated_at),
+        "next_look_at": rfc3339(job.next_look_at),
+        "acknowledged_at": rfc3339(job.acknowledged_at),
+        "pruned_at": rfc3339(job.pruned_at),
+        "artifacts": [artifact_view(artifact) for artifact in job.artifacts],
+        "timeline": [timeline_view(entry) for entry in job.timeline],
+    }
+
+
+def artifact_view(artifact: StoredArtifact) -> dict[str, Any]:
+    """Return one stored file of a job."""
+    return {
+        "index": artifact.index,
+        "type": artifact.type,
+        "content_type": artifact.content_type,
+        "bytes": artifact.bytes,
+        "sha256": artifact.sha256,
+        "path": artifact.path,
+    }
+
+
+def timeline_view(entry: TimelineEntry) -> dict[str, Any]:
+    """Return one change of state."""
+    return {
+        "at": rfc3339(entry.at),
+        "state": entry.state,
+        "cause": entry.cause,
+        "attempt": entry.attempt,
+        "detail": entry.detail,
+    }
+
+
+def page_view(page: JobPage) -> dict[str, Any]:
+    """Return one page of a list of jobs."""
+    return {"jobs": [job_view(job) for job in page.jobs], "next_cursor": page.next_cursor}
+
+
+def stats_view(stats: Stats, *, queue_depth: int | None, polling: str) -> dict[str, Any]:
+    """Return the statistics; `queue_depth` is None while Redis cannot be asked."""
+    return {
+        "states": {state: stats.states.get(state, 0) for state in STATES},
+        "queue_depth": queue_depth,
+        "oldest_waiting_seconds": stats.oldest_waiting_seconds,
+        "redelivered": stats.redelivered,
+        "conflicts": stats.conflicts,
+        "quarantined": stats.quarantined,
+        "unacknowledged": stats.unacknowledged,
+        "waiting": stats.waiting,
+        "refused": stats.refused,
+        "last_test_at": rfc3339(stats.last_test_at),
+        "polling": polling,
+    }
+
+
+def polling_state(settings: Settings) -> str:
+    """Return "on", or why jobs whose webhook never comes are not asked for."""
+    return "on" if settings.sume_api_key is not None else "SUME_API_KEY is not set"
