@@ -10,6 +10,7 @@ process with a simulated Sume has some). Verified on Linux; macOS runs the same 
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 GRACE_SECONDS = 10
 WATCH = """
@@ -19,17 +20,19 @@ kill -s "$1" -- "-$group" && kill -s CONT -- "-$group"
 waited=0
 while [ "$waited" -lt "$2" ] && kill -s 0 -- "-$group"; do sleep 1; waited=$((waited + 1)); done
 kill -s KILL -- "-$group"
+[ -z "$3" ] || rm -rf -- "$3"
 """
 
 
 class Guard:
     """Start it before the child, tell it the child's group at once, dismiss it when the child has ended."""
 
-    def __init__(self, *, farewell: signal.Signals) -> None:
-        """Prepare to send `farewell`, and SIGKILL to what is left of the group after GRACE_SECONDS."""
+    def __init__(self, *, farewell: signal.Signals, scratch: Path | None) -> None:
+        """Prepare to send `farewell`, SIGKILL to what is left after GRACE_SECONDS, and to delete the scratch folder."""
+        words = [farewell.name.removeprefix("SIG"), str(GRACE_SECONDS), str(scratch or "")]
         reading, self._pipe = os.pipe()
         self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", WATCH, "guard", farewell.name.removeprefix("SIG"), str(GRACE_SECONDS)],
+            ["/bin/sh", "-c", WATCH, "guard", *words],
             stdin=reading,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

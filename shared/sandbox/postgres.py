@@ -68,6 +68,7 @@ class Postgres(Server):
             env=env,
             account=account,
             farewell=signal.SIGQUIT,  # SIGKILL would leave its shared memory behind
+            scratch=folder,
         )
 
     def _create_cluster(self, folder: Path, account: Account | None, env: Mapping[str, str]) -> None:

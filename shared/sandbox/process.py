@@ -34,7 +34,7 @@ class Process:
     appended to at each start. As a context manager it starts, and is killed at the end if it still runs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the command are keywords
         self,
         command: Sequence[str | Path],
         *,
@@ -43,8 +43,9 @@ class Process:
         env: Mapping[str, str],
         account: Account | None = None,
         farewell: signal.Signals = signal.SIGKILL,
+        scratch: Path | None = None,
     ) -> None:
-        """`farewell` is what the process is sent when ours has died."""
+        """When ours has died, the process is sent `farewell`, and the folder `scratch` is deleted."""
         self.name = name
         self.log_path = folder / f"{name}.log"
         self._command = [str(part) for part in command]
@@ -52,6 +53,7 @@ class Process:
         self._env = dict(env)
         self._account = account
         self._farewell = farewell
+        self._scratch = scratch
         self._child: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
@@ -59,7 +61,7 @@ class Process:
         """Start it, or start it again after it ended."""
         if self.running:
             raise SandboxError(f"{self.name} runs already")
-        self._guard = Guard(farewell=self._farewell)
+        self._guard = Guard(farewell=self._farewell, scratch=self._scratch)
         try:
             with self.log_path.open("ab") as log:
                 self._child = subprocess.Popen(

