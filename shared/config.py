@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     poll_interval_seconds: Seconds = 30
     poll_max_seconds: Seconds = 3600
     poll_give_up_seconds: Seconds = 604_800
-    retention_days: Annotated[float, Field(ge=0)] = 30
+    retention_days: Annotated[float, Field(ge=0, le=36_500)] = 30
     handler: Annotated[str, matching(HANDLER_PATTERN, "package.module:function")] | None = None
     alert_urls: Annotated[tuple[AlertUrl, ...], NoDecode, Commas] = ()
     ops_token: SecretStr | None = None

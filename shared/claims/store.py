@@ -5,7 +5,7 @@ that was not said to be. Time is the database's, so that a process whose clock j
 `tests/conformance` is the definition a store is held to.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
@@ -123,6 +123,10 @@ class SweepStore(Protocol):
 
     def postpone_poll(self, job_id: str, *, wait: timedelta) -> None:
         """Ask for an expected job again only after `wait`."""
+        ...
+
+    def live_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
+        """Return those of the tokens that are the current lease of a running job, run out or not."""
         ...
 
     def prune(self, *, older_than: timedelta, limit: int, dry_run: bool) -> Pruned:

@@ -3,6 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from uuid import uuid4
 
 from shared.claims.states import Reason
 from tests.conformance.leasing import bring_to
@@ -99,6 +100,20 @@ class SweepingConformance:
         subject.deliver("job_a")
         assert not subject.store.bury("job_a", token=None, reason=Reason.POLL_GAVE_UP, error="")
         assert subject.state("job_a") == "claimed"
+
+    def test_a_token_lives_until_its_lease_ends(self, subject: Subject) -> None:
+        """Neither a lost lease's token nor one that was never committed is live, whatever the job does next."""
+        subject.deliver("job_a")
+        lost, unknown = subject.take("job_a").token, uuid4()
+        assert subject.store.live_tokens([lost, unknown]) == {lost}
+        subject.let_pass(LEASE)
+        assert subject.store.live_tokens([lost]) == {lost}
+        subject.store.lose_leases(limit=9)
+        current = subject.take("job_a").token
+        assert subject.store.live_tokens([lost, unknown, current]) == {current}
+        subject.store.finish("job_a", [], token=current, acknowledged=False)
+        assert subject.store.live_tokens([lost, current]) == set()
+        assert subject.store.live_tokens([]) == set()
 
     def test_pruning_keeps_the_key_so_a_late_delivery_is_a_duplicate(self, subject: Subject) -> None:
         """Payload, timeline and artifact rows go; the job stays done for ever."""

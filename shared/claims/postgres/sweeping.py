@@ -1,6 +1,8 @@
 """What the scheduler repairs: lost leases, overdue claims, due polls, expired details."""
 
+from collections.abc import Collection
 from datetime import timedelta
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -42,6 +44,12 @@ DUE_POLLS = text("""
 """)
 
 POSTPONE = text("UPDATE sume_jobs SET wake_at = now() + :wait WHERE job_id = :job_id AND state = 'expected'")
+
+# Which of these leases are held; through the index of the sweeps, as running jobs are few.
+LIVE_TOKENS = text("""
+    SELECT lease_token FROM sume_jobs
+    WHERE state = 'running' AND wake_at IS NOT NULL AND lease_token = ANY(cast(:tokens AS uuid[]))
+""")
 
 # Details past retention. An ERROR job nobody was told of (attention 2) is kept for a person.
 PRUNABLE = """
@@ -91,6 +99,10 @@ class Sweeping:
     def postpone_poll(self, job_id: str, *, wait: timedelta) -> None:
         """See SweepStore.postpone_poll."""
         self._database.changed(POSTPONE, job_id=job_id, wait=wait)
+
+    def live_tokens(self, tokens: Collection[UUID]) -> set[UUID]:
+        """See SweepStore.live_tokens."""
+        return {row.lease_token for row in self._database.rows(LIVE_TOKENS, tokens=list(tokens))}
 
     def prune(self, *, older_than: timedelta, limit: int, dry_run: bool) -> Pruned:
         """See SweepStore.prune."""
