@@ -1,0 +1,84 @@
+"""All artifacts of one attempt, several at once, then their manifest."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeAlias
+
+from shared.claims.records import Lease
+from shared.errors import AttemptError, ParkedError, PermanentError, ShutdownError
+from shared.event import Artifact, StoredArtifact
+from shared.logs import get_logger
+from shared.storage.storage import Check
+from worker.failures import ExpiredUrlError
+from worker.manifest import write_manifest
+from worker.publish import Publisher
+
+Record: TypeAlias = Callable[[StoredArtifact], None]
+"""Keeps what was verified about one published file; raises LeaseLostError when the lease is no longer held."""
+
+WEIGHT: tuple[type[AttemptError], ...] = (PermanentError, ExpiredUrlError, ParkedError, AttemptError)
+"""Which of several failures decides about the job: the first of these."""
+
+
+def store_artifacts(
+    artifacts: Sequence[Artifact], *, lease: Lease, publisher: Publisher, concurrency: int, check: Check, record: Record
+) -> tuple[StoredArtifact, ...]:
+    """Store every artifact and then the manifest; return the stored ones by index.
+
+    A file that fails does not stop the others: they are published and recorded, then the weightiest failure is
+    raised. `check` runs in several threads and whatever it raises stops all of them; `record` runs in the caller's
+    thread, once for each file that the lease does not know yet. When this returns or raises, no thread works on the
+    lease any more: half a second after `check` raised, or after the system has taken what was being written.
+    """
+    stop = StopSignal(check)
+    stored: list[StoredArtifact] = []
+    failures: list[AttemptError] = []
+    log = get_logger().bind(job_id=lease.job_id, attempt=lease.attempt)
+    with ThreadPoolExecutor(concurrency, thread_name_prefix="download") as pool:
+        try:
+            work = [pool.submit(publisher.publish, artifact, lease=lease, check=stop.check) for artifact in artifacts]
+            for future in as_completed(work):
+                try:
+                    artifact = future.result()
+                except AttemptError as error:
+                    log.info("artifact.failed", reason=error.reason, error=str(error))
+                    failures.append(error)
+                    continue
+                if artifact in lease.artifacts:
+                    log.info("artifact.kept", path=artifact.path, bytes=artifact.bytes)
+                else:
+                    record(artifact)
+                    log.info("artifact.published", path=artifact.path, bytes=artifact.bytes)
+                stored.append(artifact)
+        except BaseException:  # a lost lease, a shutdown, or RQ's timeout, which a signal raises in this thread
+            stop.set()
+            raise
+    if failures:
+        raise weightiest(failures)
+    stored.sort(key=lambda artifact: artifact.index)
+    write_manifest(publisher.storage, lease=lease, artifacts=stored, check=check)
+    return tuple(stored)
+
+
+class StopSignal:
+    """The caller's check, which also raises once the attempt has ended in another thread."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._stopped = threading.Event()
+
+    def check(self) -> None:
+        """Raise when the work must stop."""
+        if self._stopped.is_set():
+            raise ShutdownError("the attempt has ended")
+        self._check()
+
+    def set(self) -> None:
+        """End all work of the attempt."""
+        self._stopped.set()
+
+
+def weightiest(failures: Sequence[AttemptError]) -> AttemptError:
+    """Return the failure that decides about the job, the first of its kind."""
+    return min(failures, key=lambda error: next(rank for rank, kind in enumerate(WEIGHT) if isinstance(error, kind)))

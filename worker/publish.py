@@ -1,0 +1,77 @@
+"""One artifact under its final name: found there, or downloaded, verified and published (I8)."""
+
+from dataclasses import dataclass
+
+from shared.claims.records import Lease
+from shared.claims.states import Reason
+from shared.errors import RetryableError
+from shared.event import Artifact, StoredArtifact
+from shared.logs import get_logger
+from shared.storage.paths import artifact_path
+from shared.storage.storage import Check, Found, Storage
+from worker.download import Downloader
+from worker.failures import IntegrityError
+from worker.filenames import file_name
+from worker.promise import Promise
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Publishes artifacts; may be shared by threads."""
+
+    storage: Storage
+    downloader: Downloader
+
+    def publish(self, artifact: Artifact, *, lease: Lease, check: Check) -> StoredArtifact:
+        """Return the artifact as it lies under its final name.
+
+        A file that is as recorded is reused. One without a record was published by a worker that died before it
+        could record it: it is whole (I8) and is adopted, unless it contradicts the stated size or SHA-256. Any other
+        is damaged: it is set aside and replaced. Raises as `Downloader.download`, and storage_failed.
+        """
+        recorded = next((known for known in lease.artifacts if known.index == artifact.index), None)
+        path = (
+            recorded.path if recorded else artifact_path(lease.job_id, index=artifact.index, name=file_name(artifact))
+        )
+        if (kept := self._keep(artifact, path, recorded, lease=lease, check=check)) is not None:
+            return kept
+        partial = self.storage.start(lease.job_id, token=lease.token, name=f"{artifact.index:02}")
+        try:
+            verified = self.downloader.download(artifact, partial, check=check)
+            check()
+            if self.storage.publish(partial, path):
+                content_type = artifact.content_type or verified.content_type
+                return StoredArtifact(
+                    artifact.index, path, verified.bytes, verified.sha256, content_type, artifact.type
+                )
+        finally:
+            partial.discard()
+        if (kept := self._keep(artifact, path, recorded, lease=lease, check=check)) is not None:
+            return kept  # a worker that slept past its lease was faster; what is published is never replaced
+        raise RetryableError(Reason.STORAGE_FAILED, f"storage held a damaged file at {path} again")
+
+    def _keep(
+        self, artifact: Artifact, path: str, recorded: StoredArtifact | None, *, lease: Lease, check: Check
+    ) -> StoredArtifact | None:
+        check()
+        found = self.storage.find(path, check=check)
+        if found is None:
+            return None
+        if recorded is not None and (found.bytes, found.sha256) == (recorded.bytes, recorded.sha256):
+            return recorded
+        if recorded is None and keeps_promise(artifact, found):
+            return StoredArtifact(artifact.index, path, found.bytes, found.sha256, artifact.content_type, artifact.type)
+        check()
+        self.storage.set_aside(path, found)
+        get_logger().warning("artifact.set_aside", job_id=lease.job_id, path=path, bytes=found.bytes)
+        return None
+
+
+def keeps_promise(artifact: Artifact, found: Found) -> bool:
+    """Whether a published file has the stated size and SHA-256, so far as any is stated, and is not empty."""
+    try:
+        promise = Promise.of(artifact, max_bytes=found.bytes)
+        promise.verify(size=found.bytes, sha256=found.sha256, name="")
+    except IntegrityError:
+        return False
+    return True
