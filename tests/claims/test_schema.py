@@ -76,9 +76,9 @@ def test_the_version_the_code_needs_is_the_newest_migration() -> None:
 
 def test_a_schema_that_is_missing_says_what_to_run(empty_database_url: str) -> None:
     """An operator reads the remedy in the error."""
-    with closing(PostgresStore(empty_database_url, stale=timedelta(1))) as store:
-        with pytest.raises(StoreUnavailableError, match="sume-jobs migrate"):
-            store.check()
+    store = PostgresStore(empty_database_url, stale=timedelta(1))
+    with closing(store), pytest.raises(StoreUnavailableError, match="sume-jobs migrate"):
+        store.check()
 
 
 def test_counting_duplicates_is_a_hot_update(database_url: str) -> None:
