@@ -13,9 +13,11 @@ import psycopg
 import pytest
 import redis
 
+from shared.claims.schema import migrate
 from shared.config import Settings
 from shared.sandbox.postgres import Postgres
 from shared.sandbox.server import Server
+from shared.sandbox.sume import Sume
 from shared.sandbox.valkey import Valkey
 from shared.sandbox.wheels import SandboxMissingError
 
@@ -67,8 +69,6 @@ def valkey() -> Iterator[Valkey]:
 @pytest.fixture(scope="session")
 def _migrated_template(postgres: Postgres) -> str:
     """A database with our schema, to be cloned: cheaper than a migration for each test."""
-    from shared.claims.schema import migrate  # noqa: PLC0415 - tests without a database load no store
-
     run_sql(postgres, f"CREATE DATABASE {TEMPLATE}")
     migrate(postgres.url_of(TEMPLATE))
     return TEMPLATE
@@ -98,6 +98,13 @@ def redis_url(valkey: Valkey) -> str:
     with redis.Redis.from_url(valkey.url) as client:
         client.flushall()
     return valkey.url
+
+
+@pytest.fixture
+def sume() -> Iterator[Sume]:
+    """A simulated Sume that signs with SIGNING_SECRET; its `webhook_url` is for the test to set."""
+    with Sume(secret=SIGNING_SECRET) as sume:
+        yield sume
 
 
 @pytest.fixture

@@ -4,19 +4,30 @@ Postgres gives each backend a session of its own and RQ each work horse a group 
 the group of the one we started would reach that one alone.
 """
 
+import importlib
 import os
 import signal
+import time
 from contextlib import suppress
+from typing import Any
 
-from shared.sandbox.wheels import SandboxMissingError
+from shared.sandbox.wheels import SandboxError, SandboxMissingError
+
+STILL_SECONDS = 10
+LOOK_SECONDS = 0.002
+
+
+def load_psutil() -> Any:
+    """Return psutil, which comes with the sandbox extra and has no types."""
+    try:
+        return importlib.import_module("psutil")
+    except ImportError:
+        raise SandboxMissingError("psutil") from None
 
 
 def descendants(pid: int) -> set[int]:
     """Return the ids of all living children, grandchildren and so on."""
-    try:
-        import psutil  # type: ignore[import-untyped] # noqa: PLC0415 - in the sandbox extra, without types
-    except ImportError:
-        raise SandboxMissingError("psutil") from None
+    psutil = load_psutil()
     try:
         return {child.pid for child in psutil.Process(pid).children(recursive=True)}
     except psutil.NoSuchProcess:
@@ -31,14 +42,33 @@ def send(pids: set[int], number: signal.Signals) -> None:
 
 
 def freeze(pid: int) -> set[int]:
-    """Stop a process and all its descendants, and return them; a stopped one starts no more."""
+    """Stop a process and all its descendants, and return them once all stand still: a stopped one starts no more."""
     frozen: set[int] = set()
     found = {pid}
     while found:
         send(found, signal.SIGSTOP)
+        await_still(found)
         frozen |= found
         found = descendants(pid) - frozen
     return frozen
+
+
+def is_still(pid: int) -> bool:
+    """Whether a process is stopped, has ended, or is gone."""
+    psutil = load_psutil()
+    try:
+        return psutil.Process(pid).status() in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return True
+
+
+def await_still(pids: set[int]) -> None:
+    """Return when each of the processes is stopped or gone: SIGSTOP takes effect a moment after it was sent."""
+    deadline = time.monotonic() + STILL_SECONDS
+    while not all(is_still(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            raise SandboxError(f"a process did not stop within {STILL_SECONDS} s")
+        time.sleep(LOOK_SECONDS)
 
 
 def thaw(pid: int) -> None:
@@ -49,4 +79,8 @@ def thaw(pid: int) -> None:
 
 def kill(pid: int) -> None:
     """Kill the whole family at one moment, as a power cut would."""
-    send(freeze(pid), signal.SIGKILL)
+    try:
+        doomed = freeze(pid)
+    except SandboxError:
+        doomed = {pid} | descendants(pid)
+    send(doomed, signal.SIGKILL)

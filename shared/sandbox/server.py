@@ -56,21 +56,21 @@ class Server(ABC):
         return self._process
 
     def start(self) -> Self:
-        """Start it and return when it answers; a running one is resumed and left as it is."""
+        """Start it and return when it answers; a running one is resumed and left as it is.
+
+        A first start that fails leaves nothing behind.
+        """
         if self.running:
             self.resume()
             return self
-        if self._process is None:
-            self._folder = Path(tempfile.mkdtemp(prefix=f"sume-jobs-{self.name}-"))
-            try:
-                self._process = self._prepare(self._folder)
-            except BaseException:
-                self.close()
-                raise
+        first = self._process is None
         try:
+            if self._process is None:
+                self._folder = Path(tempfile.mkdtemp(prefix=f"sume-jobs-{self.name}-"))
+                self._process = self._prepare(self._folder)
             self._process.start().wait_for(self._ready, what="ready", within=START_WITHIN)
         except BaseException:
-            self._process.kill()
+            self.close() if first else self.kill()
             raise
         return self
 

@@ -48,5 +48,5 @@ def test_children_end_with_a_killed_parent(tmp_path: Path, *, paused: bool) -> N
         pids, folders = json.loads(parent.stdout.readline())
         assert all(alive(pid) for pid in pids)
         parent.send_signal(signal.SIGKILL)
-    assert eventually(lambda: not any(alive(pid) for pid in pids))
-    assert eventually(lambda: not any(Path(folder).exists() for folder in folders))
+    assert eventually(lambda: not any(alive(pid) for pid in pids), within=40)
+    assert eventually(lambda: not any(Path(folder).exists() for folder in folders), within=40)

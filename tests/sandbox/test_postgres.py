@@ -19,13 +19,19 @@ from tests.sandbox.watch import alive, eventually, stopped
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
 
 
-@pytest.fixture
-def server() -> Iterator[Postgres]:
-    """A server that a test may break."""
+@pytest.fixture(scope="module")
+def breakable() -> Iterator[Postgres]:
+    """A server for this module, in whatever state the last test left it."""
     server = Postgres(options={"fsync": "off"})
-    started(server)
     yield server
     server.close()
+
+
+@pytest.fixture
+def server(breakable: Postgres) -> Postgres:
+    """A running server that a test may break."""
+    started(breakable)
+    return breakable
 
 
 def ask(server: Postgres, statement: str) -> object:
@@ -54,6 +60,7 @@ def test_comes_back_with_its_data(server: Postgres, end: str) -> None:
     """After a shutdown and after a crash the same URL finds the same rows."""
     url = server.url
     with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE IF EXISTS kept")
         connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
     getattr(server, end)()
     assert not server.running
@@ -100,9 +107,13 @@ def test_close_leaves_nothing(server: Postgres) -> None:
 
 
 def test_failed_start_shows_the_log() -> None:
-    """A server that does not start says what it logged."""
-    with pytest.raises(SandboxError, match="no_such_setting"), Postgres(options={"no_such_setting": "1"}):
-        pass
+    """A server that does not start says what it logged, and leaves no folder."""
+    server = Postgres(options={"no_such_setting": "1"})
+    with pytest.raises(SandboxError, match="no_such_setting"):
+        started(server)
+    assert server._folder is None
+    with pytest.raises(SandboxError, match="was not started"):
+        _ = server.process
 
 
 @AS_ROOT

@@ -9,13 +9,19 @@ from shared.sandbox.valkey import Valkey
 from tests.conftest import started
 
 
-@pytest.fixture
-def server() -> Iterator[Valkey]:
-    """A server that a test may break."""
+@pytest.fixture(scope="module")
+def breakable() -> Iterator[Valkey]:
+    """A server for this module, in whatever state the last test left it."""
     server = Valkey()
-    started(server)
     yield server
     server.close()
+
+
+@pytest.fixture
+def server(breakable: Valkey) -> Valkey:
+    """A running server that a test may break."""
+    started(breakable)
+    return breakable
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from shared.sandbox.sume import Answer, Request, Sume
 from shared.sandbox.sume.listener import Exchange, Listener
 from shared.sandbox.wheels import SandboxError
 from shared.sume.signature import matches, parse_signatures
+from tests.conftest import SIGNING_SECRET
 
 
 class Receiver(Listener):
@@ -35,7 +36,7 @@ def receiver(sume: Sume) -> Iterator[Receiver]:
     receiver.stop()
 
 
-def is_genuine(request: Request, *, secret: bytes = b"s") -> bool:
+def is_genuine(request: Request, *, secret: bytes = SIGNING_SECRET.encode()) -> bool:
     """Whether a delivery carries the signature that the receiver wants."""
     signatures = parse_signatures(request.headers["x-sume-signature"].encode())
     timestamp = request.headers["x-sume-timestamp"].encode()
