@@ -1,0 +1,1 @@
+"""Workers: what happens to a claimed job between its message and `done`."""

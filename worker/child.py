@@ -1,0 +1,60 @@
+"""One worker process, as the supervisor starts it: `python -m worker.child PIPE PARENT [--burst]`."""
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from shared import logs
+from shared.config import Settings
+from shared.errors import SettingsError
+from shared.queue import TIMEOUT_GRACE
+from worker.pulse import Exit, Pulse
+from worker.rq_worker import Ended, JobWorker
+from worker.stop import StopFlag
+
+MAX_MESSAGES = 2_000
+"""A process is replaced after so many messages, so that what leaks in a handler or a library stays bounded."""
+HARD_GRACE = 2 * TIMEOUT_GRACE
+"""A message worked on for this much longer than JOB_TIMEOUT_SECONDS cannot be stopped from inside: no more pulse."""
+PR_SET_PDEATHSIG = 1
+
+Wire = Callable[[Settings, StopFlag], Callable[[str], None]]
+"""Builds, from the settings, the work on one job_id; raises SettingsError."""
+
+
+def main(wire: Wire, arguments: Sequence[str], *, hard_grace: timedelta = HARD_GRACE) -> int:
+    """Work until told to stop, and return the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pipe", type=int)
+    parser.add_argument("parent", type=int)
+    parser.add_argument("--burst", action="store_true")
+    options = parser.parse_args(arguments)
+    die_with(options.parent)
+
+    stop = StopFlag()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    try:
+        settings = Settings.load("DATABASE_URL", "REDIS_URL")
+        logs.configure(settings, process="worker")
+        worker = JobWorker(settings, work=wire(settings, stop), stop=stop)
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return Exit.SETTINGS
+
+    limit: timedelta = settings.seconds("job_timeout") + hard_grace
+    Pulse(options.pipe, alive=lambda: worker.busy_for() < limit).start()
+    ended = worker.run(burst=options.burst, max_messages=MAX_MESSAGES)
+    return Exit.RECYCLED if ended is Ended.RECYCLED else Exit.FINISHED
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies; where it cannot (not Linux), the pulse notices."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it died before we asked

@@ -1,0 +1,253 @@
+"""The RQ worker: takes messages from the queue until it is asked to stop."""
+
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Any
+
+import rq
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.retry import Retry
+from rq.exceptions import DequeueTimeout
+from rq.serializers import JSONSerializer
+from rq.suspension import is_suspended
+from rq.worker import SimpleWorker, WorkerStatus
+from rq.worker_registration import register
+
+from shared import clock
+from shared.config import Settings
+from shared.logs import get_logger
+from worker.message import Message, MessageFailedError, describe
+from worker.stop import StopFlag
+
+BLOCK_SECONDS = 0.5
+"""How long one wait for a message lasts, and so how late an idle worker sees that it should stop."""
+SOCKET_TIMEOUT_SECONDS = 2
+HEARTBEAT = timedelta(seconds=3)
+HEARTBEAT_TTL = timedelta(seconds=10)
+"""A killed worker and what it was doing disappear from RQ this long after its last heartbeat."""
+RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
+"""Waits between tries while Redis is away; the last one repeats."""
+
+
+class Ended(Enum):
+    """Why a worker's loop ended."""
+
+    STOPPED = auto()
+    EMPTY = auto()
+    RECYCLED = auto()
+
+
+class JobWorker(SimpleWorker):
+    """One queue, one message at a time, in this process; Redis may vanish at any moment.
+
+    What RQ does around a message is RQ's own, so that rq-dashboard and `rq info` show it as any worker. The loop is
+    ours: RQ's ends at the first trouble with Redis. Losing RQ's records of a message costs nothing: the outcome of
+    an attempt is in Postgres (I1). Commands over RQ's pub/sub are not listened to; SIGTERM stops a worker.
+    """
+
+    job_class = Message
+
+    def __init__(self, settings: Settings, *, work: Callable[[str], None], stop: StopFlag) -> None:
+        client = connect(settings)
+        queue = rq.Queue(settings.queue_name, connection=client, job_class=Message, serializer=JSONSerializer)
+        self._work = work
+        self._stop = stop
+        self._over = threading.Event()
+        self._busy_since: float | None = None
+        host, pid = socket.gethostname(), os.getpid()
+        super().__init__(
+            [queue],
+            name=f"{host}.{pid}.{secrets.token_hex(3)}",
+            connection=client,
+            serializer=JSONSerializer,
+            prepare_for_work=False,  # asks Redis for this client's address, and Redis may be away
+        )
+        self.hostname, self.pid, self.birth_date = host, pid, clock.now()
+
+    @property
+    def connection_timeout(self) -> int:
+        """RQ raises the client's socket timeout to this; by its own choice a frozen server holds it for minutes."""
+        return SOCKET_TIMEOUT_SECONDS
+
+    def get_heartbeat_ttl(self, job: Any, working_time: float = 0.0) -> int:  # noqa: ARG002 - RQ's signature
+        """Keep RQ's records of a running message for a few heartbeats, not for the whole time it may take."""
+        return int(HEARTBEAT_TTL.total_seconds())
+
+    def busy_for(self) -> timedelta:
+        """Return how long the current message has been worked on; zero while idle."""
+        since = self._busy_since
+        return timedelta(0) if since is None else timedelta(seconds=time.monotonic() - since)
+
+    def run(self, *, burst: bool, max_messages: int) -> Ended:
+        """Take messages until asked to stop, in burst mode until none waits, or until `max_messages` were taken."""
+        heartbeats = threading.Thread(target=self._keep_announcing, name="rq-heartbeat", daemon=True)
+        heartbeats.start()
+        taken = failures = 0
+        try:
+            while not self._stop.is_set():
+                if taken >= max_messages:
+                    return Ended.RECYCLED
+                try:
+                    found = self._take(burst=burst)
+                    failures = 0
+                    if found:
+                        taken += 1
+                        self.execute_job(*found)
+                    elif burst:
+                        return Ended.EMPTY
+                except RedisError as error:
+                    failures += 1
+                    self._wait_out(error, failures)
+            return Ended.STOPPED
+        finally:
+            self._over.set()
+            heartbeats.join(1)
+            if not failures:  # a Redis that is away would only delay the end
+                self._say_goodbye()
+
+    def _take(self, *, burst: bool) -> tuple[Any, rq.Queue] | None:
+        """Return the next message, or None when none came."""
+        if is_suspended(self.connection):
+            self._stop.wait(BLOCK_SECONDS)
+            return None
+        while not self._stop.is_set():
+            try:
+                found = rq.Queue.dequeue_any(
+                    self.queues,
+                    None if burst else BLOCK_SECONDS,  # type: ignore[arg-type]  # Redis takes fractions of a second
+                    connection=self.connection,
+                    job_class=Message,
+                    serializer=self.serializer,
+                    death_penalty_class=self.death_penalty_class,
+                )
+            except DequeueTimeout:
+                return None
+            except RedisError:
+                raise
+            except Exception as error:  # noqa: BLE001 - an unreadable message may make RQ raise anything
+                self._discard(error)
+                continue
+            if found is None or not self._stop.is_set():
+                return found
+            self._put_back(found[0])
+        return None
+
+    def execute_job(self, job: Any, queue: rq.Queue) -> None:
+        """Work on one message."""
+        job.work = self._work
+        self._busy_since = time.monotonic()
+        try:
+            super().execute_job(job, queue)
+        finally:
+            self._busy_since = None
+            self._state = WorkerStatus.IDLE
+            self.executions.clear()  # one whose end RQ could not record must not be kept alive by heartbeats
+
+    def handle_exception(self, job: Any, *exc_info: Any) -> None:
+        """Log what the work did not log itself; RQ would log a traceback with the arguments."""
+        error = exc_info[1]
+        if not isinstance(error, MessageFailedError):
+            get_logger().error("message.failed", message=job.id, error=describe(error))
+
+    def handle_job_failure(
+        self,
+        job: Any,
+        queue: rq.Queue,
+        started_job_registry: Any = None,
+        exc_string: str = "",
+        execution: Any = None,
+    ) -> None:
+        """Record the failure as one line; RQ would store a traceback (I2)."""
+        error = sys.exception()
+        line = describe(error) if error else exc_string
+        super().handle_job_failure(job, queue, started_job_registry, exc_string=line, execution=execution)
+
+    def handle_job_success(self, job: Any, queue: rq.Queue, started_job_registry: Any, execution: Any) -> None:  # noqa: ARG002 - RQ's signature
+        """Record the success.
+
+        RQ's own version also looks after dependents and repetitions, which our messages do not have, under a WATCH
+        that makes it spin for as long as Redis is away.
+        """
+        with self.connection.pipeline() as pipeline:
+            self.increment_successful_job_count(pipeline)
+            self.increment_total_working_time(job.ended_at - job.started_at, pipeline)
+            job._handle_success(  # noqa: SLF001 - the same call as RQ's
+                job.get_result_ttl(self.default_result_ttl),
+                pipeline=pipeline,
+                worker_name=self.name,
+                execution_id=execution.id,
+                execution_started_at=execution.created_at,
+                execution_ended_at=job.ended_at,
+            )
+            job.cleanup(job.get_result_ttl(self.default_result_ttl), pipeline=pipeline, remove_from_queue=False)
+            self.cleanup_execution(job, pipeline=pipeline, execution=execution)
+            pipeline.execute()
+
+    def _put_back(self, job: Any) -> None:
+        """Return a message that was taken just as the worker was asked to stop."""
+        queue = self.queues[0]
+        with self.connection.pipeline() as pipeline:
+            pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
+            pipeline.lpush(queue.key, job.id)
+            pipeline.execute()
+
+    def _discard(self, error: Exception) -> None:
+        """Drop a message that RQ cannot read: left where it is, it would be brought back again and again."""
+        message = getattr(error, "job_id", None)
+        get_logger().error("message.refused", message=message, error=type(error).__name__)
+        if message is not None:
+            self.connection.lrem(self.queues[0].intermediate_queue_key, 1, message)
+
+    def _wait_out(self, error: RedisError, failures: int) -> None:
+        if failures == 1:
+            get_logger().warning("redis.lost", error=type(error).__name__)
+        self._stop.wait(RETRY_SECONDS[min(failures, len(RETRY_SECONDS)) - 1])
+
+    def _keep_announcing(self) -> None:
+        while True:
+            with suppress(RedisError):
+                self.announce()
+            if self._over.wait(HEARTBEAT.total_seconds()):
+                return
+
+    def announce(self) -> None:
+        """Write the whole registration anew, so that Redis may be flushed, and keep what runs alive in RQ's eyes."""
+        self.last_heartbeat = clock.now()
+        ttl = int(HEARTBEAT_TTL.total_seconds())
+        with self.connection.pipeline() as pipeline:
+            pipeline.hset(self.key, mapping={**self.serialize(), "state": self.get_state()})
+            pipeline.expire(self.key, ttl)
+            register(self, pipeline)
+            for execution in list(self.executions.values()):
+                execution.heartbeat(execution.job.started_job_registry, ttl, pipeline=pipeline)
+                execution.save(ttl, pipeline=pipeline)  # whole: after a flush a heartbeat alone makes half a record
+                pipeline.sadd(self.executions_key, execution.composite_key)
+            pipeline.expire(self.executions_key, ttl)
+            pipeline.execute()
+
+    def _say_goodbye(self) -> None:
+        with suppress(RedisError):
+            self.register_death()  # type: ignore[no-untyped-call]  # RQ's
+
+
+def connect(settings: Settings) -> Redis:
+    """Return the worker's own client, never the enqueuer's; waiting and repeating are the loop's affair."""
+    if settings.redis_url is None:
+        raise ValueError("load the settings with REDIS_URL needed")
+    return Redis.from_url(
+        settings.redis_url.get_secret_value(),
+        socket_timeout=SOCKET_TIMEOUT_SECONDS,
+        socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+        retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),
+    )
