@@ -1,0 +1,103 @@
+"""The command `python -m scheduler`."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from datetime import timedelta
+
+from scheduler import loop
+from scheduler.agent import Agent
+from scheduler.cleaner import Cleaner
+from scheduler.look import Looker, PollTimes
+from scheduler.poller import Poller
+from scheduler.pruner import Pruner
+from scheduler.sweeper import Sweeper
+from shared import logs
+from shared.alerts import open_alerts
+from shared.claims import open_store
+from shared.config import Settings
+from shared.errors import SettingsError, SumeJobsError
+from shared.intake import Intake
+from shared.queue import open_queue
+from shared.storage import open_storage
+from shared.sume.api import SumeApi
+
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+RETRY = timedelta(seconds=2)
+"""A failed sweep or poll is repeated this soon, so that an outage is over within 10 s of its end."""
+PRUNE_EVERY = timedelta(hours=1)
+SWEEP_PARTIALS_EVERY = timedelta(seconds=30)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Perform all duties until SIGTERM or SIGINT, or each once; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scheduler",
+        description="Queue lost jobs again, ask Sume about expected ones, prune and clean up.",
+        epilog="example: python -m scheduler --once",
+    )
+    parser.add_argument("--once", action="store_true", help="perform each duty once and exit")
+    options = parser.parse_args(arguments)
+    if not options.once:
+        # Blocked before any thread starts, so that the signals wait for sigwait, which needs no handler.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        settings = Settings.load("DATABASE_URL", "REDIS_URL")
+    except SettingsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    logs.configure(settings, process="scheduler")
+    with ExitStack() as opened:
+        if options.once:
+            return report(loop.run_once(open_agents(settings, opened)))
+        loop.run(open_agents(settings, opened), wait_for_stop=lambda: signal.sigwait(STOP_SIGNALS))
+        return 0
+
+
+def open_agents(settings: Settings, opened: ExitStack) -> list[Agent]:
+    """Connect the duties with what they need, without connecting to anything yet; `opened` closes it."""
+    store = opened.enter_context(closing(open_store(settings)))
+    queue = opened.enter_context(closing(open_queue(settings)))
+    intake = Intake(store, queue)
+    api = None
+    if settings.sume_api_key is None:
+        logs.get_logger().warning("polling.disabled", why="SUME_API_KEY is not set; expected jobs are not asked for")
+    else:
+        key = settings.sume_api_key.get_secret_value()
+        api = opened.enter_context(closing(SumeApi(settings.sume_api_base_url, api_key=key)))
+    times = PollTimes.of(settings)
+    alerts = open_alerts(settings, store)
+    looker = Looker(store, intake, alerts, api=api, base_url=settings.sume_api_base_url, times=times)
+    poller = opened.enter_context(closing(Poller(store, looker, times=times)))
+    sweeper = Sweeper(store, queue, intake, stale=settings.seconds("claim_stale"))
+    pruner = Pruner(store, older_than=timedelta(days=settings.retention_days))
+    cleaner = Cleaner(store, queue, open_storage(settings))
+    every = settings.seconds("sweep_interval")
+    return [
+        Agent("sweep", sweeper.sweep, every=every, retry=RETRY),
+        Agent("poll", poller.poll, every=every, retry=RETRY),
+        Agent("prune", pruner.prune, every=PRUNE_EVERY),
+        Agent("clean_registries", cleaner.clean_registries, every=every),
+        Agent("sweep_partials", cleaner.sweep_partials, every=SWEEP_PARTIALS_EVERY),
+    ]
+
+
+def report(failed: Mapping[str, Exception]) -> int:
+    """Say on one line which duties failed and why; return the exit status."""
+    if not failed:
+        return 0
+    reasons = (
+        f"{name} ({error if isinstance(error, SumeJobsError) else type(error).__name__})"
+        for name, error in failed.items()
+    )
+    sys.stderr.write(f"failed: {', '.join(reasons)}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # a look that hangs is abandoned: the interpreter would wait for its thread

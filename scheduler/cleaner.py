@@ -1,0 +1,37 @@
+"""The clean-up: what killed workers left in Redis and in the storage is removed."""
+
+import threading
+from typing import Protocol
+
+from shared.claims.store import SweepStore
+from shared.logs import get_logger
+from shared.storage.storage import Storage
+
+log = get_logger()
+
+
+class Registries(Protocol):
+    """The part of the queue that is cleaned."""
+
+    def clean_registries(self) -> None:
+        """See Queue.clean_registries."""
+        ...
+
+
+class Cleaner:
+    """Two duties that share no server, so that one being away leaves the other at work."""
+
+    def __init__(self, store: SweepStore, queue: Registries, storage: Storage) -> None:
+        self._store = store
+        self._queue = queue
+        self._storage = storage
+
+    def clean_registries(self, _stop: threading.Event) -> None:
+        """Let RQ forget workers that are gone; raises QueueUnavailableError."""
+        self._queue.clean_registries()
+
+    def sweep_partials(self, _stop: threading.Event) -> None:
+        """Delete the partial files of leases that ended; raises StoreUnavailableError, and RetryableError (storage)."""
+        leases = self._storage.sweep_partials(self._store.live_tokens)
+        if leases:
+            log.info("partials.swept", leases=leases)
