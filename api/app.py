@@ -17,7 +17,7 @@ from api.group_commit import GroupCommit
 from api.guard import OperatorApiOff
 from api.health import Probe, health_routes
 from api.lane import Lane
-from api.openapi import describe_all
+from api.openapi import DescribedApp
 from api.operator import Operator, operator_routes
 from api.tally import Tally
 from api.webhook import PATH, Webhook
@@ -66,7 +66,8 @@ def create_app(
         for closing in (group_commit, records, questions, database, redis, claims, answers, queue):
             closing.close()
 
-    app = FastAPI(
+    app = DescribedApp(
+        settings,
         title="sume-jobs",
         version=version("sume-jobs"),
         lifespan=lifespan,
@@ -101,5 +102,4 @@ def create_app(
     operator = Operator(settings, answers, intake, queue, questions)
     app.include_router(operator_routes(operator, token=token))
     answer_errors_in_one_shape(app)
-    app.openapi_schema = describe_all(app, settings)
     return app

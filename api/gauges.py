@@ -3,9 +3,10 @@
 import asyncio
 import time
 from datetime import timedelta
+from typing import Protocol
 
 from api.lane import Lane
-from shared.claims.store import OperatorStore
+from shared.claims.records import Stats
 from shared.errors import QueueUnavailableError, StoreUnavailableError
 from shared.logs import get_logger
 from shared.metrics import Gauges
@@ -18,10 +19,18 @@ STATS_WITHIN = timedelta(seconds=20)
 QUEUE_WITHIN = timedelta(seconds=2)
 
 
+class CountingStore(Protocol):
+    """The part of the store that gauges need."""
+
+    def stats(self) -> Stats:
+        """Count everything; reads the whole job table."""
+        ...
+
+
 class GaugeReader:
     """Answers from memory while that is fresh; any number of scrapes cause one read."""
 
-    def __init__(self, store: OperatorStore, queue: Queue, *, lane: Lane) -> None:
+    def __init__(self, store: CountingStore, queue: Queue, *, lane: Lane) -> None:
         self._store = store
         self._queue = queue
         self._lane = lane

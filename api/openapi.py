@@ -4,9 +4,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
 
 from api.answers import REFUSALS
 from api.webhook import PATH
+from shared.claims.records import JobPage, JobRecord, Stats
 from shared.config import Settings
 from shared.event import EVENT_NAMES
 
@@ -34,6 +36,25 @@ ERROR_SCHEMA: dict[str, Any] = {
             "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
         }
     },
+}
+
+ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+
+ANSWERS = {
+    ("/v1/jobs", "get"): "JobPage",
+    ("/v1/jobs", "post"): "Job",
+    ("/v1/jobs/{job_id}", "get"): "Job",
+    ("/v1/jobs/{job_id}/requeue", "post"): "Job",
+    ("/v1/stats", "get"): "Stats",
+}
+"""The operator API: what each operation answers with."""
+
+ERRORS = {
+    "401": "OPS_TOKEN is missing or wrong",
+    "404": "Not known, or OPS_TOKEN is not set",
+    "409": "Not in a state that allows it",
+    "422": "Bad input",
+    "503": "The database does not answer",
 }
 
 BODY_SCHEMA: dict[str, Any] = {
@@ -77,26 +98,54 @@ def describe_answer(status: int) -> dict[str, Any]:
     codes = [code for code, code_status in REFUSALS.items() if code_status == status]
     if codes:
         answer["description"] += ": " + ", ".join(f"`{code}`" for code in codes)
-        answer["content"] = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+        answer["content"] = ERROR_CONTENT
     if "claim_not_stored" in codes:
         answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait"}}
     return answer
 
 
+def describe_shapes() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the schemas of the operator API's answers by name, and the definitions they refer to."""
+    records: dict[str, Any] = {"Job": JobRecord, "JobPage": JobPage, "Stats": Stats}
+    schemas, definitions = TypeAdapter.json_schemas(
+        [(name, "serialization", TypeAdapter(record)) for name, record in records.items()],
+        ref_template="#/components/schemas/{model}",
+    )
+    shapes = {name: schemas[name, "serialization"] for name in records}
+    stats = definitions["$defs"]["Stats"]["properties"]
+    stats["queue_depth"] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    stats["polling"] = {"type": "string", "description": '"on", or why it is off'}
+    return shapes, definitions["$defs"]
+
+
 def describe_all(app: FastAPI, settings: Settings) -> dict[str, Any]:
     """Return the whole document."""
     document = get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes)
-    components = document.setdefault("components", {})
-    components.setdefault("schemas", {})["Error"] = ERROR_SCHEMA
+    shapes, definitions = describe_shapes()
+    document["components"] = {
+        "schemas": {**definitions, "Error": ERROR_SCHEMA},
+        "securitySchemes": {"OPS_TOKEN": {"type": "http", "scheme": "bearer"}},
+    }
+    for (path, method), shape in ANSWERS.items():
+        operation = document["paths"][path][method]
+        operation["security"] = [{"OPS_TOKEN": []}]
+        for answer in operation["responses"].values():
+            answer["content"] = {"application/json": {"schema": shapes[shape]}}
+        for status, meaning in ERRORS.items():
+            operation["responses"][status] = {"description": meaning, "content": ERROR_CONTENT}
     document["paths"][PATH] = {"post": describe_webhook(settings)}
-    components["securitySchemes"] = {"OPS_TOKEN": {"type": "http", "scheme": "bearer"}}
-    for path, operations in document["paths"].items():
-        for operation in operations.values():
-            if path.startswith("/v1/"):
-                operation["security"] = [{"OPS_TOKEN": []}]
-            if "422" in operation["responses"]:
-                operation["responses"]["422"] = {
-                    "description": "Bad input",
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-                }
     return document
+
+
+class DescribedApp(FastAPI):
+    """A FastAPI app whose document holds what FastAPI cannot see."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self._settings = settings
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the document, made when it is first asked for."""
+        if self.openapi_schema is None:
+            self.openapi_schema = describe_all(self, self._settings)
+        return self.openapi_schema
