@@ -21,7 +21,7 @@ SERVER_ERRORS = range(500, 600)
 MOST_RESUMES_IN_VAIN = 3
 """Connections in a row that bring no new byte before the attempt fails."""
 GOOD_PROGRESS = 1024 * 1024
-"""Bytes after which a cut counts as the first one again."""
+"""Bytes after which a cut counts as the first one again; so does a hundredth of the file."""
 LONGEST_PAUSE = timedelta(seconds=1)
 
 
@@ -76,7 +76,8 @@ class Downloader:
                     receive(answer, transfer)
                     return verified(answer, transfer)
             except CutError as cut:
-                patience.pause(cuts.next_pause(cut, new=transfer.received - before, received=transfer.received))
+                transfer.give_up_unless_continuable(cut)
+                patience.pause(cuts.next_pause(cut, before=before, transfer=transfer))
 
 
 @dataclass(slots=True)
@@ -87,11 +88,13 @@ class Cuts:
     in_vain: int = 0
     without_good_progress: int = 0
 
-    def next_pause(self, cut: CutError, *, new: int, received: int) -> float:
+    def next_pause(self, cut: CutError, *, before: int, transfer: Transfer) -> float:
         """Return the seconds to wait before resuming; raise the cut when nothing arrived or resuming is in vain."""
+        new = transfer.received - before
         self.in_vain = 0 if new > 0 else self.in_vain + 1
-        self.without_good_progress = 0 if new >= GOOD_PROGRESS else self.without_good_progress + 1
-        if not received or self.in_vain == MOST_RESUMES_IN_VAIN:
+        good = new >= min(GOOD_PROGRESS, (transfer.total or 100 * GOOD_PROGRESS) / 100)
+        self.without_good_progress = 0 if good else self.without_good_progress + 1
+        if not transfer.received or self.in_vain == MOST_RESUMES_IN_VAIN:
             raise cut
         longer: timedelta = self.pause * 2 ** min(self.without_good_progress, 10)
         return min(longer, LONGEST_PAUSE).total_seconds()

@@ -15,6 +15,7 @@ from worker.media_types import MEDIA_KINDS, kind_of_suffix
 HEAD = 512
 """Bytes from the start of a file that tell a page from a medium."""
 HTML = re.compile(rb"<(!doctype\s+html|html|head|body|title|script|meta)\b", re.IGNORECASE)
+SVG = re.compile(rb"<svg\b", re.IGNORECASE)
 JSON = re.compile(rb'(\{\s*["}]|\[\s*([\[{"\]0-9-]|true|false|null))')
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 PAGE_TYPES = re.compile(r"text/html|application/xhtml\+xml|application/([a-z0-9.+-]+\+)?json|text/json")
@@ -90,8 +91,7 @@ def is_page(head: bytes, *, content_type: str | None) -> bool:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if BINARY.search(text):
         return False
-    if HTML.match(text) or JSON.match(text):
-        return True
-    if b"<svg" in text.lower():
+    html, svg = HTML.search(text), SVG.search(text)
+    if svg is not None and (html is None or svg.start() < html.start()):
         return False
-    return bool(HTML.search(text) or PAGE_TYPES.fullmatch(content_type or ""))
+    return bool(html or JSON.match(text) or PAGE_TYPES.fullmatch(content_type or ""))

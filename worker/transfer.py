@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from shared.storage.storage import Partial
-from worker.failures import DownloadError, IntegrityError
+from worker.failures import CutError, DownloadError, IntegrityError
 from worker.promise import HEAD, Promise, media_type
 from worker.request import Answer
 
@@ -70,6 +70,11 @@ class Transfer:
         self.received += len(chunk)
         if len(self.head) < HEAD:
             self.head += chunk[: HEAD - len(self.head)]
+
+    def give_up_unless_continuable(self, cut: CutError) -> None:
+        """Raise a cut that could only be followed by a beginning too many."""
+        if self.validator is None and self.restarts == MOST_RESTARTS:
+            raise cut
 
     def _begin(self, answer: Answer) -> None:
         self.total = length_of(answer)

@@ -43,14 +43,9 @@ class ScriptedHost:
 
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept)
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        port: int = self._listener.getsockname()[1]
-        return port
 
     @property
     def url(self) -> str:
