@@ -1,0 +1,89 @@
+"""The log pipeline strikes out every secret, however it comes (I9)."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from shared import logs
+from shared.logs import Redactor
+from tests.conftest import MakeSettings
+
+SECRETS = ("planted-secret", "s3cr3t/with+specials")
+
+
+@pytest.fixture
+def _logging_as_before() -> Iterator[None]:
+    """Leave logging as it was found."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("nothing to hide", "nothing to hide"),
+        ("key planted-secret!", "key [secret]!"),
+        ("https://media.sume.com/a/b.png?X-Sig=abc&exp=1 gone", "https://media.sume.com/a/b.png?[secret] gone"),
+        ("see 'https://h/p?sig=1', and", "see 'https://h/p?[secret]', and"),
+        ("https://h/p#token=1", "https://h/p?[secret]"),
+        ("postgresql://user:pw@h/db", "postgresql://[secret]@h/db"),
+        ("v1=" + "ab" * 32, "v1=[secret]"),
+        ("s3cr3t/with+specials", "[secret]"),
+    ],
+)
+def test_what_must_not_be_seen_is_struck_out(text: str, wanted: str) -> None:
+    """Known secrets, URL queries and passwords, signatures; hosts and paths stay."""
+    assert Redactor(SECRETS).text(text) == wanted
+
+
+def test_secrets_inside_containers_are_found() -> None:
+    """Fields may hold lists and mappings."""
+    assert Redactor(SECRETS).value({"a": ["planted-secret", 1, None], "b": ("x",)}) == {
+        "a": ["[secret]", 1, None],
+        "b": ["x"],
+    }
+
+
+def test_a_very_short_secret_does_not_blank_every_line() -> None:
+    """Striking out "a" would make logs useless without hiding anything."""
+    assert Redactor(["a", ""]).text("a banana") == "a banana"
+
+
+@pytest.mark.usefixtures("_logging_as_before")
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_every_way_into_the_log_is_redacted(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, log_format: str
+) -> None:
+    """Our own lines, the standard library's with arguments, and tracebacks with their causes."""
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    logs.configure(make_settings(ops_token="planted-secret", log_format=log_format), process="test")
+    logs.get_logger().info("job.done", url="https://h/p?sig=planted", key="planted-secret", nested=["planted-secret"])
+    logging.getLogger("foreign").warning("calling %s with %s", "https://h/p?sig=planted", "planted-secret")
+    try:
+        raise_with_cause()
+    except ValueError:
+        logs.get_logger().exception("handler.failed")
+        logging.getLogger("foreign").exception("it broke")
+    shown = stderr.getvalue()
+    assert "planted" not in shown
+    assert "job.done" in shown
+    assert "it broke" in shown
+    if log_format == "json":
+        lines = [json.loads(line) for line in shown.splitlines()]
+        assert {line["process"] for line in lines} == {"test"}
+        assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
+
+
+def raise_with_cause() -> None:
+    """Raise an error whose text and whose cause's text are secret."""
+    raise ValueError("https://h/p?sig=planted") from KeyError("planted-secret")
