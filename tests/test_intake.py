@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from shared.claims.postgres.store import PostgresStore
 from shared.claims.records import Message
+from shared.claims.store import Store
 from shared.errors import QueueUnavailableError, StoreUnavailableError
 from shared.intake import Intake
 from tests.claims.postgres_subject import PostgresSubject
@@ -15,7 +15,7 @@ from tests.conformance.subject import event
 class Recorder:
     """A producer that keeps what it is given, and what the store knew at that moment."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.messages: list[Message] = []
         self.states: list[str] = []
