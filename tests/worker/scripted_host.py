@@ -28,6 +28,7 @@ class Request:
         return {name.lower(): value.strip() for name, _, value in pairs}
 
 
+TLS_HANDSHAKE = b"\x16"
 Answerer: TypeAlias = Callable[[Request, socket.socket], None]
 
 
@@ -83,6 +84,8 @@ class ScriptedHost:
                 raw = b""
                 while not raw.endswith(b"\r\n\r\n") and (data := connection.recv(65536)):
                     raw += data
+                    if raw.startswith(TLS_HANDSHAKE):  # to a host that does not speak it
+                        break
                 if not raw:
                     return
                 self.requests.append(Request(raw))
