@@ -1,0 +1,1 @@
+"""The console script `sume-jobs`, one file a group of commands."""
