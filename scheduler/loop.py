@@ -14,8 +14,8 @@ log = get_logger()
 STOP_WITHIN = timedelta(seconds=8)
 
 
-def run(agents: Sequence[Agent], *, wait_for_stop: Callable[[], object]) -> None:
-    """Let the agents work until `wait_for_stop` returns, then wait a bounded time for them to end.
+def run(agents: Sequence[Agent], *, wait_for_stop: Callable[[], object], stop_within: timedelta = STOP_WITHIN) -> None:
+    """Let the agents work until `wait_for_stop` returns, then wait at most `stop_within` for them to end.
 
     What an agent still does then is abandoned: each write is one statement, and whatever was not written is due
     again, so the caller may end the process at any moment.
@@ -31,7 +31,7 @@ def run(agents: Sequence[Agent], *, wait_for_stop: Callable[[], object]) -> None
     log.info("scheduler.started")
     wait_for_stop()
     stop.set()
-    deadline = time.monotonic() + STOP_WITHIN.total_seconds()
+    deadline = time.monotonic() + stop_within.total_seconds()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     abandoned = [thread.name for thread in threads if thread.is_alive()]

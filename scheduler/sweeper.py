@@ -31,11 +31,14 @@ class Sweeper:
     sweeper that dies between taking a batch and sending it leaves that batch to a sweep CLAIM_STALE_SECONDS later.
     """
 
-    def __init__(self, store: SweepStore, queue: WaitingMessages, intake: Intake, *, stale: timedelta) -> None:
+    def __init__(
+        self, store: SweepStore, queue: WaitingMessages, intake: Intake, *, stale: timedelta, batch: int = BATCH
+    ) -> None:
         self._store = store
         self._queue = queue
         self._intake = intake
         self._stale = stale
+        self._batch = batch
         self._unsent: list[Message] = []
         """Taken from the store when Redis went away, to be sent first when it is back."""
 
@@ -45,10 +48,10 @@ class Sweeper:
         waiting = self._queue.waiting_ids()  # before any claim is taken: it also says whether Redis is there
         enqueued, spared = self._send(self._unsent, waiting=waiting)
         while not stop.is_set():
-            batch = self._store.overdue_claims(limit=BATCH, stale=self._stale)
+            batch = self._store.overdue_claims(limit=self._batch, stale=self._stale)
             sent_now, spared_now = self._send(batch, waiting=waiting)
             enqueued, spared = enqueued + sent_now, spared + spared_now
-            if len(batch) < BATCH:
+            if len(batch) < self._batch:
                 break
         if lost or enqueued or spared:
             log.info("sweep.done", leases_lost=lost, enqueued=enqueued, still_waiting=spared)
@@ -56,11 +59,11 @@ class Sweeper:
     def _lose_leases(self, stop: threading.Event) -> int:
         count = 0
         while not stop.is_set():
-            lost = self._store.lose_leases(limit=BATCH)
+            lost = self._store.lose_leases(limit=self._batch)
             for job_id in lost:
                 log.warning("lease.lost", job_id=job_id)
             count += len(lost)
-            if len(lost) < BATCH:
+            if len(lost) < self._batch:
                 break
         return count
 
