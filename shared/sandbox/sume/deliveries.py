@@ -39,14 +39,8 @@ class Deliveries:
             raise SandboxError(f"{job.job_id} is {job.outcome}: there is nothing to deliver")
         if not at_once:
             return [self._deliver_once(job) for _ in range(times)]
-        gate = threading.Barrier(times)
-
-        def one(_: int) -> int:
-            gate.wait()
-            return self._deliver_once(job)
-
         with ThreadPoolExecutor(times) as pool:
-            return list(pool.map(one, range(times)))
+            return list(pool.map(self._deliver_once, [job] * times))
 
     def send_test(self, webhook_url: str | None) -> int:
         """Make one attempt at delivering `webhook.test`; return its code."""

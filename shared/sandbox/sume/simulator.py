@@ -120,7 +120,7 @@ class Sume:
     def deliver(self, job_id: str, *, times: int = 1, at_once: bool = False) -> list[int]:
         """Deliver a job's event `times` times with Sume's retries; return the last status code of each delivery.
 
-        `at_once` sends all of them in the same moment. 0 stands for no answer.
+        `at_once` has all of them in flight together. 0 stands for no answer.
         """
         return self._deliveries.deliver(self.job(job_id), times=times, at_once=at_once)
 

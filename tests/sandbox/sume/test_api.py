@@ -1,5 +1,6 @@
 """The job API, as the official client sees it."""
 
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -155,9 +156,14 @@ def test_requests_are_recorded(sume: Sume) -> None:
 
 
 def test_stopped_one_is_away_and_comes_back(sume: Sume) -> None:
-    """A stopped Sume refuses connections, and answers on the same port once started again."""
+    """A stopped Sume ends open connections and refuses new ones; started again it answers on the same port."""
     sume.add_job("job_1")
-    sume.stop()
+    with socket.create_connection(("127.0.0.1", int(sume.api_url.rpartition(":")[2])), timeout=5) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert b"401" in connection.recv(4096)
+        sume.stop()
+        while connection.recv(4096):
+            continue
     with pytest.raises(httpx.ConnectError):
         ask(sume, "/v1/jobs/job_1/status")
     sume.start()

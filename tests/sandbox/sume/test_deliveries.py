@@ -21,8 +21,11 @@ class Receiver(Listener):
     def __init__(self, *codes: int) -> None:
         super().__init__(self._receive)
         self.codes = list(codes)
+        self.answer_after = 0
+        """Answer nothing before so many requests have come."""
 
     def _receive(self, exchange: Exchange) -> None:
+        self.requests.wait_for(exchange.request.path, times=self.answer_after)
         exchange.send(Answer(self.codes.pop(0) if self.codes else 204))
 
 
@@ -111,12 +114,18 @@ def test_no_receiver(sume: Sume, receiver: Receiver) -> None:
 
 
 def test_several_times(sume: Sume, receiver: Receiver) -> None:
-    """The same event can be delivered several times, at once too, and redelivered by hand."""
+    """The same event can be delivered several times and redelivered by hand."""
     sume.add_job("job_1")
     assert sume.deliver("job_1", times=2) == [204, 204]
-    assert sume.deliver("job_1", times=3, at_once=True) == [204, 204, 204]
     assert sume.redeliver("job_1") == 204
-    assert receiver.requests.count() == 6
+    assert receiver.requests.count() == 3
+
+
+def test_at_once(sume: Sume, receiver: Receiver) -> None:
+    """Deliveries at once are in flight together: here the first is answered when the last has come."""
+    receiver.answer_after = 3
+    sume.add_job("job_1")
+    assert sume.deliver("job_1", times=3, at_once=True) == [204, 204, 204]
 
 
 def test_stopping_ends_the_retries(receiver: Receiver) -> None:
@@ -140,6 +149,17 @@ def test_unfinished_job_is_not_delivered(sume: Sume, receiver: Receiver) -> None
     sume.finish("job_1", outcome="failed")
     assert sume.deliver("job_1") == [204]
     assert receiver.requests.count() == 1
+
+
+def test_own_failure_is_not_swallowed() -> None:
+    """A listener that fails to answer says so when it is stopped, whatever its client made of it."""
+    failing = Listener(lambda exchange: exchange.send(None))  # type: ignore[arg-type] # the failure wanted here
+    failing.start()
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(failing.url)
+    with pytest.raises(SandboxError) as caught:
+        failing.stop()
+    assert isinstance(caught.value.__cause__, AttributeError)
 
 
 def test_test_delivery(sume: Sume, receiver: Receiver) -> None:
