@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         listener = listen(options.host, options.port)
     except OSError as error:
-        sys.stderr.write(f"cannot listen on {options.host}:{options.port}: {error.strerror}\n")
+        sys.stderr.write(f"cannot listen on {options.host}:{options.port}: {reason_of(error)}\n")
         return 1
     with listener:
         if options.processes == 1:
@@ -83,6 +83,12 @@ def listen(host: str, number: int) -> socket.socket:
     """Return a listening socket; raises OSError when the address is in use or not ours."""
     family, *_ = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
     return socket.create_server((host, number), family=family, backlog=BACKLOG)
+
+
+def reason_of(error: OSError) -> str:
+    """Return why listening failed, without the address, which asyncio and socket add to it."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else str(error.strerror)  # a name that is not found has no errno
 
 
 if __name__ == "__main__":
