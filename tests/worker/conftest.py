@@ -12,7 +12,9 @@ from shared.config import child_environment
 from shared.queue import Queue
 from shared.sandbox.family import descendants
 from shared.sandbox.process import Process, python_module
-from tests.conftest import MakeSettings
+from shared.sandbox.sume import Sume
+from tests.conftest import SIGNING_SECRET, MakeSettings
+from tests.worker.bench import Bench, open_bench
 
 PROJECT = Path(__file__).parents[2]
 
@@ -75,3 +77,26 @@ def toys(tmp_path: Path, redis_url: str, make_settings: MakeSettings) -> Iterato
 def children(process: Process) -> set[int]:
     """Return the worker processes below a supervisor."""
     return descendants(process.pid)
+
+
+@pytest.fixture
+def sume() -> Iterator[Sume]:
+    """A simulated Sume of the test's own."""
+    with Sume(secret=SIGNING_SECRET) as simulated:
+        yield simulated
+
+
+@pytest.fixture
+def bench(database_url: str, make_settings: MakeSettings, sume: Sume) -> Iterator[Bench]:
+    settings = make_settings(
+        database_url=database_url,
+        redis_url="redis://127.0.0.1:1/0",
+        sume_api_key=sume.api_key,
+        sume_api_base_url=sume.api_url,
+        max_attempts=3,
+        retry_for_seconds=0,
+        lease_seconds=5,
+        download_stall_seconds=2,
+    )
+    with open_bench(settings, sume) as bench:
+        yield bench

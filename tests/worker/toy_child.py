@@ -5,18 +5,21 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 from shared.config import Settings
 from shared.errors import SettingsError
-from worker.child import main
+from shared.logs import Redactor
+from worker.child import Work, main
 from worker.stop import StopFlag
 
 
-def wire(settings: Settings, stop: StopFlag) -> Callable[[str], None]:
-    """Return work that leaves `<job_id>.began` and `<job_id>.ended` in the storage folder."""
+@contextmanager
+def open_toy(settings: Settings, _redactor: Redactor, stop: StopFlag) -> Iterator[Work]:
+    """Lend work that leaves `<job_id>.began` and `<job_id>.ended` in the storage folder."""
     folder = settings.storage_path
     if (folder / "unusable").exists():
         raise SettingsError("HANDLER", "cannot be imported")
@@ -34,7 +37,7 @@ def wire(settings: Settings, stop: StopFlag) -> Callable[[str], None]:
         behave(job_id.partition("-")[0], stop)
         mark(job_id, "ended")
 
-    return work
+    yield work
 
 
 def behave(kind: str, stop: StopFlag) -> None:
@@ -56,4 +59,4 @@ def behave(kind: str, stop: StopFlag) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(wire, sys.argv[1:], hard_grace=timedelta(0)))
+    sys.exit(main(open_toy, sys.argv[1:], hard_grace=timedelta(0)))

@@ -1,0 +1,297 @@
+"""One attempt at a job, and what becomes of the job."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.claims.records import Message
+from shared.errors import PermanentError
+from shared.sandbox.sume import Answer
+from tests.worker.bench import Bench
+from worker.handler import Job
+
+FIRST, SECOND = b"\x89PNG\r\n\x1a\n first", b"\x89PNG\r\n\x1a\n second"
+
+
+def files_of(bench: Bench) -> dict[str, bytes]:
+    """Return every file below the storage root but the manifests, partials included."""
+    root = Path(bench.pipeline.tools.locate("."))
+    found = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {name: content for name, content in found.items() if not name.endswith("manifest.json")}
+
+
+def test_a_completed_job_becomes_verified_files_once(bench: Bench) -> None:
+    """Files, artifacts and manifest are there, and any further message finds nothing to do."""
+    bench.claim("job_demo", artifacts=[FIRST, SECOND])
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 1)
+    assert sorted(files_of(bench).values()) == [FIRST, SECOND]
+    assert [stored.bytes for stored in bench.record().artifacts] == [len(FIRST), len(SECOND)]
+    manifest = json.loads(bench.storage.read("job_demo/manifest.json") or b"")
+    assert [entry["path"] for entry in manifest["artifacts"]] == [a.path for a in bench.record().artifacts]
+
+    requests = bench.sume.media_requests.count()
+    assert bench.attempt() is None
+    assert bench.attempt("job_unknown") is None
+    assert bench.sume.media_requests.count() == requests
+    assert bench.record().attempts == 1
+
+
+def test_the_worlds_failures_are_repeated_after_a_back_off_and_kill_only_when_they_last(bench: Bench) -> None:
+    """With RETRY_FOR_SECONDS they must last that long too, however many attempts it takes."""
+    bench.change_settings(retry_for_seconds=4 * 3600.0, retry_base_seconds=8.0)
+    job = bench.claim("job_demo", artifacts=[FIRST])
+    (file,) = job.artifacts
+    file.status = 503  # type: ignore[union-attr]  # bytes are hosted as a File
+    for attempt in range(1, 5):
+        failure = bench.attempt()
+        assert failure is not None
+        assert failure.reason == "download_failed"
+        record = bench.record()
+        assert bench.outcome() == ("claimed", "download_failed", attempt)
+        assert record.next_look_at is not None
+        assert timedelta(seconds=4) * 2 ** (attempt - 1) <= record.next_look_at - record.updated_at
+        assert record.next_look_at - record.updated_at <= timedelta(seconds=8) * 2 ** (attempt - 1)
+        assert bench.attempt() is None  # not due yet
+        bench.due()
+    bench.attempt()
+    assert bench.outcome() == ("dead", "download_failed", 5)
+    assert [told[:3] for told in bench.people.told] == [("dead", "job_demo", "download_failed")]
+
+
+def test_an_attempt_that_fails_keeps_what_it_published_for_the_next(bench: Bench) -> None:
+    job = bench.claim("job_demo", artifacts=[FIRST, SECOND])
+    good, bad = job.artifacts
+    bad.status = 503  # type: ignore[union-attr]  # bytes are hosted as a File
+    bench.attempt()
+    assert list(files_of(bench).values()) == [FIRST]
+    bad.status = None  # type: ignore[union-attr]  # the same
+    bench.due()
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 2)
+    paths = [request.path for request in bench.sume.media_requests.all()]
+    assert paths.count(good.path) == 1  # type: ignore[union-attr]  # the same
+
+
+def test_failures_that_are_no_outage_kill_by_attempts_alone(bench: Bench) -> None:
+    """A wrong SHA-256 is a strike; strikes, not attempts, use the job up."""
+    bench.change_settings(retry_for_seconds=3600.0 * 24)
+    bad = bench.sume.host("bad.png", FIRST, stated={"sha256": "0" * 64})
+    bench.claim("job_demo", artifacts=[bad])
+    for state in ("claimed", "claimed", "dead"):
+        bench.attempt()
+        assert bench.outcome()[:2] == (state, "integrity_failed")
+        bench.due()
+
+
+def test_a_job_whose_strikes_are_used_up_by_lost_leases_is_buried_and_not_worked_on(bench: Bench) -> None:
+    bench.claim("job_demo", artifacts=[FIRST])
+    for _ in range(3):
+        bench.subject.take("job_demo")
+        bench.due()
+        assert bench.subject.store.lose_leases(limit=10) == ["job_demo"]
+    failure = bench.attempt()
+    assert failure is not None
+    assert bench.outcome() == ("dead", "worker_lost", 3)
+    assert bench.sume.media_requests.count() == 0
+
+
+def test_what_repeating_cannot_help_is_buried_at_once(bench: Bench) -> None:
+    bench.claim("job_demo", artifacts=["ftp://media.sume.com/x.png"])
+    bench.attempt()
+    assert bench.outcome() == ("dead", "url_not_allowed", 1)
+    bench.subject.store.claim_many([])
+    bench.subject.plain_insert("job_plain")
+    bench.change_tools(api=None)
+    bench.attempt("job_plain")
+    assert bench.outcome("job_plain") == ("dead", "no_artifact_list", 1)
+
+
+def test_a_host_that_is_not_listed_parks_the_job_uncounted(bench: Bench) -> None:
+    bench.claim("job_demo", artifacts=["https://elsewhere.example/x.png"])
+    for _ in range(5):
+        assert bench.attempt() is None
+        assert bench.outcome() == ("claimed", "host_not_allowed", 0)
+        bench.due()
+    assert bench.people.told[0] == ("host", "job_demo", "elsewhere.example")
+
+
+@pytest.mark.parametrize("listed_at", [None, "artifacts"])
+def test_a_list_that_is_missing_or_empty_is_asked_for(bench: Bench, listed_at: str | None) -> None:
+    job = bench.claim("job_demo", artifacts=[], listed_at=listed_at)
+    job.artifacts = [bench.sume.host("late.png", FIRST)]
+    assert bench.attempt() is None
+    assert list(files_of(bench).values()) == [FIRST]
+
+
+def test_a_job_without_files_is_done_when_sume_says_so_and_only_then(bench: Bench) -> None:
+    bench.claim("job_demo", artifacts=[])
+    bench.sume.override("job_demo", Answer.error(503, "unavailable"), times=1)
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "sume_api_failed", 1)
+    bench.due()
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 2)
+    assert bench.record().artifacts == ()
+
+    bench.claim("job_gone", artifacts=[])
+    bench.sume.override("job_gone", Answer.error(404, "not_found"))
+    bench.attempt("job_gone")
+    assert bench.outcome("job_gone") == ("dead", "no_artifact_list", 1)
+
+
+def test_retry_after_delays_the_job_within_bounds(bench: Bench) -> None:
+    bench.change_settings(poll_max_seconds=600.0)
+    for seconds, expected in (("120", 120), ("86400", 600)):
+        job_id = f"job_{seconds}"
+        bench.claim(job_id, artifacts=[])
+        bench.sume.override(job_id, Answer.error(429, "slow_down", retry_after=seconds))
+        bench.attempt(job_id)
+        record = bench.record(job_id)
+        assert record.next_look_at is not None
+        assert (record.next_look_at - record.updated_at).total_seconds() == pytest.approx(expected, abs=1)
+
+
+def test_expired_urls_are_exchanged_for_fresh_ones_within_the_attempt(bench: Bench) -> None:
+    """What was published before the exchange is not downloaded again, though Sume names it differently now."""
+    job = bench.claim("job_demo", artifacts=[FIRST, SECOND])
+    good, expired = job.artifacts
+    expired.expire()  # type: ignore[union-attr]  # bytes are hosted as a File
+    good.filename = "renamed.png"  # type: ignore[union-attr]  # the same
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 1)
+    assert sorted(files_of(bench).values()) == [FIRST, SECOND]
+
+
+def test_urls_that_stay_expired_are_a_failed_download(bench: Bench) -> None:
+    """Asked once, and not at all without a key; an empty answer does not make the job done."""
+    job = bench.claim("job_demo", artifacts=[FIRST])
+    job.artifacts[0].expire()  # type: ignore[union-attr]  # bytes are hosted as a File
+    job.artifacts = []
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "download_failed", 1)
+    assert bench.sume.api_requests.count() == 1
+    bench.due()
+    bench.change_tools(api=None)
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "download_failed", 2)
+
+
+def test_a_failed_job_is_told_to_people_once_and_is_done_with_no_files(bench: Bench) -> None:
+    bench.claim("job_demo", outcome="nsfw")
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 1)
+    ((kind, job_id, event, error),) = bench.people.told
+    assert (kind, job_id, event) == ("failed", "job_demo", "job.failed")
+    assert error.startswith("content_rejected: ")
+    assert bench.record().acknowledged_at is not None
+
+
+def test_a_failed_job_nobody_was_told_of_is_done_but_not_acknowledged(bench: Bench) -> None:
+    bench.people.reached = False
+    bench.claim("job_demo", outcome="failed")
+    bench.attempt()
+    assert bench.outcome() == ("done", None, 1)
+    assert bench.record().acknowledged_at is None
+
+
+def test_a_failed_job_whose_handler_fails_is_not_told_twice(bench: Bench) -> None:
+    bench.claim("job_demo", outcome="canceled")
+    seen: list[Job] = []
+
+    def handler(job: Job) -> None:
+        seen.append(job)
+        if job.attempt == 1:
+            raise OSError("the ledger is away")
+
+    bench.handled_by(handler)
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "handler_failed", 1)
+    bench.due()
+    bench.attempt()
+    assert bench.outcome() == ("done", None, 2)
+    assert len(bench.people.told) == 1
+    assert [job.status for job in seen] == ["ERROR", "ERROR"]
+
+
+def test_a_handler_sees_the_job_with_its_stored_files_before_it_is_done(bench: Bench) -> None:
+    states: list[str] = []
+    jobs: list[Job] = []
+
+    async def handler(job: Job) -> None:
+        states.append(bench.record().state)
+        jobs.append(job)
+
+    bench.handled_by(handler)
+    bench.claim("job_demo", artifacts=[FIRST])
+    assert bench.attempt() is None
+    (job,) = jobs
+    assert states == ["running"]
+    assert (job.job_id, job.event, job.status, job.error, job.attempt) == ("job_demo", "job.completed", "OK", None, 1)
+    assert job.payload["job_id"] == "job_demo"
+    (artifact,) = job.artifacts
+    assert Path(artifact.path).is_absolute()
+    assert Path(artifact.path).read_bytes() == FIRST
+    assert (artifact.bytes, artifact.content_type, artifact.type) == (len(FIRST), "image/png", "image")
+
+
+def test_a_handler_may_give_a_job_up(bench: Bench) -> None:
+    def handler(_job: Job) -> None:
+        raise PermanentError("the order was refunded")
+
+    bench.handled_by(handler)
+    bench.claim("job_demo", artifacts=[FIRST])
+    bench.attempt()
+    assert bench.outcome() == ("dead", "handler_failed", 1)
+    assert bench.record().error == "the order was refunded"
+
+
+def test_a_worker_that_has_to_stop_hands_the_job_back_and_another_continues(bench: Bench) -> None:
+    """No attempt is counted, the job is due at once, and Redis being away does no harm."""
+    job = bench.claim("job_demo", artifacts=[FIRST, SECOND])
+    file = job.artifacts[1]
+    file.stall_after = 3  # type: ignore[union-attr]  # bytes are hosted as a File
+    bench.change_tools(publisher=stopping(bench))
+    assert bench.attempt() is None
+    assert bench.outcome() == ("claimed", "worker_stopped", 0)
+    assert bench.queue.sent == [Message("job_demo", "job.completed", "OK", 1)]
+    assert bench.subject.try_take("job_demo") is not None
+
+
+def stopping(bench: Bench) -> object:
+    """Return a publisher that asks the worker to stop as soon as it is used."""
+    real = bench.pipeline.tools.publisher
+
+    class Stopping:
+        storage = real.storage
+
+        def publish(self, artifact: object, **how: object) -> object:
+            bench.stop.set()
+            return real.publish(artifact, **how)  # type: ignore[arg-type]  # passed on as given
+
+    return Stopping()
+
+
+def test_a_worker_whose_lease_was_lost_changes_nothing(bench: Bench) -> None:
+    """Another took the job while the handler ran: its row and its lease stay as the other left them (I5)."""
+    bench.claim("job_demo", artifacts=[FIRST])
+
+    def handler(_job: Job) -> None:
+        bench.subject.let_pass(timedelta(minutes=2))
+        assert bench.subject.store.lose_leases(limit=10) == ["job_demo"]
+        bench.subject.take("job_demo")
+
+    bench.handled_by(handler)
+    assert bench.attempt() is None
+    assert bench.outcome() == ("running", "worker_lost", 2)
+
+
+def test_a_defect_of_ours_is_a_strike_and_leaves_no_job_running(bench: Bench) -> None:
+    bench.claim("job_demo", artifacts=[FIRST])
+    bench.change_tools(publisher=None)
+    failure = bench.attempt()
+    assert failure is not None
+    assert bench.outcome() == ("claimed", "worker_lost", 1)
+    assert bench.record().error == "AttributeError; see the worker's log"

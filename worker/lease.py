@@ -1,0 +1,117 @@
+"""The renewal of one lease while work goes on, and the moment from which it must be thought lost (I6)."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import Protocol, Self
+from uuid import UUID
+
+from shared.claims.records import Lease
+from shared.claims.states import Reason
+from shared.errors import LeaseLostError, RetryableError, ShutdownError, StoreUnavailableError
+from shared.logs import get_logger
+from worker.stop import StopFlag
+
+RENEWALS_PER_LEASE = 3
+RETRIES_PER_RENEWAL = 5
+WRITE_RETRY_SECONDS = 0.25
+
+
+class RenewingStore(Protocol):
+    """The part of the store that renewal needs."""
+
+    def renew(self, job_id: str, *, token: UUID, lease: timedelta) -> bool:
+        """See LeaseStore.renew."""
+        ...
+
+
+class LeaseKeeper:
+    """Renews a lease from a thread of its own for as long as the `with` block lasts.
+
+    The lease is thought lost when the store says so, or when it could not be renewed for its whole length counted
+    from before the last successful renewal, so never later than the database thinks.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        *,
+        store: RenewingStore,
+        length: timedelta,
+        taken_at: float,
+        deadline: float,
+        stop: StopFlag,
+    ) -> None:
+        """`taken_at` and `deadline` are readings of the monotonic clock; the former from before the lease was taken."""
+        self._lease = lease
+        self._store = store
+        self._length = length
+        self._good_until = taken_at + length.total_seconds()
+        self._deadline = deadline
+        self._stop = stop
+        self._refused = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._renew_until_over, name="lease", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join(1)
+
+    def check(self) -> None:
+        """Return when the work may go on; cheap, to be called often and from any thread.
+
+        Raises LeaseLostError, ShutdownError, or RetryableError (timed_out) beyond the job's deadline.
+        """
+        self.check_held()
+        if self._stop.is_set():
+            raise ShutdownError("the worker was asked to stop")
+        if time.monotonic() >= self._deadline:
+            raise RetryableError(Reason.TIMED_OUT, "the attempt took longer than JOB_TIMEOUT_SECONDS")
+
+    def check_held(self) -> None:
+        """Raise LeaseLostError when another worker may hold the job by now."""
+        if self._refused:
+            raise LeaseLostError("the lease was taken back")
+        if time.monotonic() >= self._good_until:
+            raise LeaseLostError("the lease could not be renewed in time")
+
+    def write(self, change: Callable[[], bool]) -> None:
+        """Make a change under the lease, trying again while the database is away and the lease is still good.
+
+        Raises LeaseLostError when the change was refused, or could not be made while it was allowed to be.
+        """
+        while True:
+            try:
+                if not change():
+                    raise LeaseLostError("the lease was taken back")
+            except StoreUnavailableError as error:
+                get_logger().warning("store.lost", error=str(error))
+                self.check_held()
+                if self._stop.wait(WRITE_RETRY_SECONDS):
+                    raise LeaseLostError("the worker has to stop while the database is away") from None
+            else:
+                return
+
+    def _renew_until_over(self) -> None:
+        interval = self._length / RENEWALS_PER_LEASE
+        wait = interval
+        while not self._over.wait(wait.total_seconds()):
+            before = time.monotonic()
+            try:
+                renewed = self._store.renew(self._lease.job_id, token=self._lease.token, lease=self._length)
+            except StoreUnavailableError:
+                wait = interval / RETRIES_PER_RENEWAL
+                continue
+            if not renewed:
+                self._refused = True
+                return
+            self._good_until = before + self._length.total_seconds()
+            wait = interval

@@ -1,0 +1,52 @@
+"""Where a worker's parts are put together from the settings."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+
+from shared.alerts import open_alerts
+from shared.claims import open_store
+from shared.config import Settings
+from shared.logs import Redactor
+from shared.queue import open_queue
+from shared.storage import open_storage
+from shared.sume.api import SumeApi
+from worker.addresses import HostRules
+from worker.attempt import Tools
+from worker.download import Downloader
+from worker.handler import load_handler
+from worker.pipeline import Pipeline
+from worker.publish import Publisher
+from worker.stop import StopFlag
+
+LONGEST_STATEMENT = timedelta(seconds=10)
+
+
+@contextmanager
+def open_pipeline(settings: Settings, *, redactor: Redactor, stop: StopFlag) -> Iterator[Pipeline]:
+    """Lend a pipeline, with nothing connected before it is used; raises SettingsError for an unusable HANDLER."""
+    handler = load_handler(settings.handler, redactor=redactor) if settings.handler else None
+    key = settings.sume_api_key
+    api = SumeApi(settings.sume_api_base_url, api_key=key.get_secret_value()) if key else None
+    # A statement that hangs must leave time to renew the lease again.
+    patience = min(LONGEST_STATEMENT, settings.seconds("lease") / 6)
+    downloader = Downloader(
+        HostRules.of(settings.artifact_hosts, allow_insecure=settings.artifact_allow_insecure),
+        stall=settings.seconds("download_stall"),
+        max_bytes=settings.artifact_max_bytes,
+    )
+    with closing(open_store(settings, patience=patience)) as store, closing(open_queue(settings)) as queue:
+        tools = Tools(
+            store=store,
+            publisher=Publisher(open_storage(settings), downloader),
+            concurrency=settings.download_concurrency,
+            locate=lambda path: str(settings.storage_path / path),
+            alerts=open_alerts(settings, store),
+            api=api,
+            handler=handler,
+        )
+        try:
+            yield Pipeline(tools, queue, settings, stop)
+        finally:
+            if api is not None:
+                api.close()
