@@ -12,9 +12,13 @@ from shared.event import Artifact
 from shared.storage.storage import never_stop
 from tests.worker.scripted_host import Request, ScriptedHost, head
 from worker.addresses import HostRules
-from worker.download import Downloader, Verified
+from worker.download import Downloader, Verified, tls_context
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+
+
+TLS = tls_context()
+"""Reading the system's certificates takes longer than most tests."""
 
 
 @dataclass
@@ -45,6 +49,7 @@ def downloader(**overrides: Any) -> Downloader:
         "stall": timedelta(seconds=5),
         "max_bytes": 2**30,
         "pause": timedelta(milliseconds=1),
+        "tls": TLS,
     }
     return Downloader(**(values | overrides))
 
