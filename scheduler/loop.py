@@ -11,7 +11,7 @@ from shared.logs import get_logger
 
 log = get_logger()
 
-STOP_WITHIN = timedelta(seconds=8)
+STOP_WITHIN = timedelta(seconds=7)
 
 
 def run(agents: Sequence[Agent], *, wait_for_stop: Callable[[], object], stop_within: timedelta = STOP_WITHIN) -> None:

@@ -16,7 +16,7 @@ log = get_logger()
 LOOKS_AT_ONCE = 8
 GLANCE_SECONDS = 0.5
 """While looks hang, jobs that become due are taken this soon."""
-FAREWELL_SECONDS = 5
+FAREWELL_SECONDS = 3
 """For looks under way to end when the scheduler stops; they may be abandoned then."""
 
 
