@@ -37,12 +37,12 @@ def store_artifacts(
     log = get_logger().bind(job_id=lease.job_id, attempt=lease.attempt)
     with ThreadPoolExecutor(concurrency, thread_name_prefix="download") as pool:
         try:
-            work = [pool.submit(publisher.publish, artifact, lease=lease, check=stop.check) for artifact in artifacts]
+            work = {pool.submit(publisher.publish, one, lease=lease, check=stop.check): one.index for one in artifacts}
             for future in as_completed(work):
                 try:
                     artifact = future.result()
                 except AttemptError as error:
-                    log.info("artifact.failed", reason=error.reason, error=str(error))
+                    log.info("artifact.failed", index=work[future], reason=error.reason, error=str(error))
                     failures.append(error)
                     continue
                 if artifact in lease.artifacts:

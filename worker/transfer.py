@@ -48,7 +48,7 @@ class Transfer:
     def accept(self, answer: Answer) -> bool:
         """Get ready for an answer's body; False when it is of no use and the file must be asked for anew."""
         encoding = answer.header("Content-Encoding")
-        if encoding is not None and encoding.lower() != "identity":
+        if encoding and encoding.lower() != "identity":
             raise IntegrityError(
                 f"{answer.target.name}: came with Content-Encoding {encoding[:20]!r}, which nobody asked for"
             )

@@ -28,8 +28,9 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> Answerer:
         chunked(PNG[:1], PNG[1:1000], PNG[1000:]),
         exactly(b"HTTP/1.0 200 OK\r\n\r\n", PNG),
         whole(PNG, content_encoding="identity"),
+        whole(PNG, content_encoding=""),
     ],
-    ids=["length", "chunked", "end of connection", "identity"],
+    ids=["length", "chunked", "end of connection", "identity", "no encoding"],
 )
 def test_a_whole_file_arrives(answer: Answerer) -> None:
     """Whatever says where the body ends, its bytes, size and SHA-256 are right."""
