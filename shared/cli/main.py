@@ -1,6 +1,7 @@
 """The console script `sume-jobs`: its commands, put together, and what becomes of their errors."""
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -58,4 +59,10 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a locale without UTF-8 must not end a command
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it has read enough; the interpreter must not flush once more and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)

@@ -15,12 +15,14 @@ UNBOUNDED_WIDTH = 10_000
 MANY = 20
 """Fewer steps than this need no progress bar."""
 
+SHOWN = {"\n": " ", "\r": " ", "\t": " "}
+
 Step = Callable[[], None]
 
 
 def printable(text: str) -> str:
     """Return a text on one line, with every control character replaced."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " ".join(text.split()))
+    return "".join(char if char.isprintable() else SHOWN.get(char, "\N{REPLACEMENT CHARACTER}") for char in text)
 
 
 def literal(value: object, style: str = "") -> Text:
