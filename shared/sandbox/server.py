@@ -86,11 +86,13 @@ class Server(ABC):
 
     def pause(self) -> None:
         """Freeze it: it accepts connections and answers nothing."""
-        self.process.pause()
+        if self.running:
+            self.process.pause()
 
     def resume(self) -> None:
         """Let it go on after `pause`."""
-        self.process.resume()
+        if self.running:
+            self.process.resume()
 
     def close(self) -> None:
         """Stop it and delete its folder."""

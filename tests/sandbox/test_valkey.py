@@ -68,3 +68,11 @@ def test_close_leaves_nothing(server: Valkey) -> None:
     assert folder.is_dir()
     server.close()
     assert not folder.exists()
+
+
+def test_every_call_is_harmless_in_any_state() -> None:
+    """A server that was never started, or is closed already, takes any request to end or freeze."""
+    server = Valkey()
+    for call in (server.pause, server.resume, server.stop, server.kill, server.close, server.close):
+        call()
+    assert not server.running
