@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from api.answers import send_accepted, send_refusal
+from api.answers import REFUSALS, send_accepted, send_refusal
 from api.body import ClientGoneError, discard_rest, read_body
 from api.checks import Checks, Headers
 from api.group_commit import GroupCommit
@@ -24,6 +24,7 @@ from shared.sume.payload import Ping, Quarantined, parse_delivery
 
 PATH = "/webhooks/sume"
 LOGGED_NAMES = 50
+SERVER_FAULTS = 500
 
 T = TypeVar("T")
 
@@ -111,8 +112,9 @@ class Webhook:
     def _note_refusal(self, error: DeliveryError, headers: Headers, *, started: float) -> None:
         self._metrics.delivery_answered(error.code)
         self._tally.refused(error.code)
-        cause = error.__cause__
-        get_logger().info(
+        cause, log = error.__cause__, get_logger()
+        note = log.info if REFUSALS[error.code] < SERVER_FAULTS else log.warning
+        note(
             "delivery.refused",
             code=error.code,
             problem=str(cause if isinstance(cause, StoreUnavailableError) else error),
@@ -126,10 +128,17 @@ async def stored(writing: Awaitable[T], *, deadline: float) -> T:
     try:
         async with asyncio.timeout_at(deadline):
             return await writing
-    except (StoreUnavailableError, TimeoutError) as error:
-        raise DeliveryError(
-            "claim_not_stored", "The delivery could not be stored; send it again after Retry-After seconds."
-        ) from error
+    except StoreUnavailableError as error:
+        raise not_stored() from error
+    except TimeoutError:
+        raise not_stored() from StoreUnavailableError("the database did not answer in time")
+
+
+def not_stored() -> DeliveryError:
+    """Return the refusal that makes Sume send the delivery again."""
+    return DeliveryError(
+        "claim_not_stored", "The delivery could not be stored; send it again after Retry-After seconds."
+    )
 
 
 async def answer_refusal(error: DeliveryError, receive: Receive, send: Send) -> None:
