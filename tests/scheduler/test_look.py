@@ -163,6 +163,12 @@ def test_an_error_delays_the_job_within_bounds(
     assert (bench.record().state, bench.due_in()) == ("expected", due)
 
 
+def test_a_maximum_below_the_interval_bounds_it_too() -> None:
+    """POLL_MAX_SECONDS is the longest wait, whatever the other settings are."""
+    times = PollTimes(interval=seconds(60), maximum=seconds(10), give_up=TIMES.give_up)
+    assert times.wait_after(SumeApiError("no", http_status=429)) == seconds(10)
+
+
 def test_an_error_about_one_job_is_told_and_an_outage_is_left_to_the_poller(subject: PostgresSubject) -> None:
     """A thousand jobs during one outage are not a thousand warnings."""
     for status, level in ((404, "warning"), (200, "warning"), (503, "debug"), (None, "debug"), (401, "debug")):

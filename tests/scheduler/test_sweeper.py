@@ -69,13 +69,15 @@ def test_nothing_young_is_sent(subject: PostgresSubject) -> None:
 
 
 def test_a_lost_lease_is_queued_in_the_same_sweep(subject: PostgresSubject) -> None:
-    """A killed worker costs one lease and one sweep."""
+    """A killed worker costs one lease and one sweep, and the next sweep adds nothing."""
     subject.deliver("job_a")
     subject.take("job_a")
     subject.let_pass(LEASE)
     queue = FakeQueue()
+    sweeper = sweeper_of(subject, queue)
     with capture_logs() as lines:
-        sweeper_of(subject, queue).sweep(NEVER)
+        sweeper.sweep(NEVER)
+        sweeper.sweep(NEVER)
     assert [(message.job_id, message.attempt) for message in queue.sent] == [("job_a", 2)]
     assert [line["event"] for line in lines] == ["lease.lost", "sweep.done"]
     assert lines[1]["leases_lost"] == lines[1]["enqueued"] == 1
