@@ -61,6 +61,20 @@ def url_of(*schemes: str, needs_host: bool = True) -> AfterValidator:
     return AfterValidator(check)
 
 
+def check_redis_options(value: SecretStr) -> SecretStr:
+    """Refuse a query that the Redis client cannot use; it would raise something else only when it connects."""
+    if "?" not in value.get_secret_value():
+        return value
+    from redis import ConnectionPool  # noqa: PLC0415 - hardly any REDIS_URL has options
+
+    try:
+        pool = ConnectionPool.from_url(value.get_secret_value())
+        pool.connection_class(**pool.connection_kwargs)
+    except (ValueError, TypeError):
+        raise ValueError("has an option that redis-py does not know or cannot use") from None  # its text may repeat it
+    return value
+
+
 def check_storage(value: str) -> str:
     """Accept the storage schemes this release can write to."""
     scheme, separator, path = value.partition("://")
@@ -111,7 +125,9 @@ class Settings(BaseSettings):
     webhook_max_bytes: Count = 1_048_576
     webhook_timeout_seconds: Seconds = 5
     database_url: Annotated[SecretStr, url_of("postgresql", "postgresql+psycopg", needs_host=False)] | None = None
-    redis_url: Annotated[SecretStr, url_of("redis", "rediss", "unix")] | None = None
+    redis_url: Annotated[SecretStr, url_of("redis", "rediss", "unix"), AfterValidator(check_redis_options)] | None = (
+        None
+    )
     queue_name: Annotated[str, matching(QUEUE_PATTERN, "1-64 letters, digits, dots, dashes or underscores")] = "sume"
     storage_url: Annotated[str, AfterValidator(check_storage)] = "file://./artifacts"
     artifact_hosts: Annotated[tuple[HostEntry, ...], NoDecode, Commas] = ("media.sume.com", "*.sume.com")
@@ -146,6 +162,8 @@ class Settings(BaseSettings):
         """
         try:
             settings = cls(**overrides)
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(".env", f"cannot be read: {type(error).__name__}") from None
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             name = str(first["loc"][0]).upper()

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
+from rich.text import Text
 
 from shared.cli.arguments import Json
 from shared.cli.terminal import console, literal, print_json
@@ -59,5 +60,5 @@ def print_findings(findings: Sequence["Finding"]) -> None:
     for finding in findings:
         word, style = SHOWN[finding.outcome]
         advice = f"; {finding.advice}" if finding.advice else ""
-        line = literal(f"{word:<5}", style) + literal(f"{finding.name:<15} ") + literal(f"{finding.detail}{advice}")
-        where.print(line, soft_wrap=True)
+        told = literal(f"{finding.name:<15} {finding.detail}{advice}")
+        where.print(Text.assemble(literal(f"{word:<5}", style), told), soft_wrap=True)

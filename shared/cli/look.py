@@ -52,7 +52,8 @@ def list_jobs(
     elif not page.jobs:
         say("no jobs")
     else:
-        console().print(job_table(page.jobs, now=now()))
+        where = console()
+        where.print(job_table(page.jobs, now=now(), on_screen=where.is_terminal))
         if page.next_cursor is not None:
             note(f"there are more: --limit {limit * 2}, or --cursor {page.next_cursor}")
 

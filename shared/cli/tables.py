@@ -25,13 +25,14 @@ STATE_STYLES: Mapping[State, str] = {
 ATTENTION = "bold red"
 UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
 MORE_THAN_ONCE = 2
+LEAST_WHY = 10
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table; the first column is never cut, as it names things."""
-    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    for number, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=number == 0 and len(columns) > MORE_THAN_ONCE)
+    """Return an empty table that wraps its columns where the terminal is too narrow."""
+    made = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        made.add_column(column, overflow="fold")
     return made
 
 
@@ -50,6 +51,11 @@ def ago(moment: datetime | None, *, now: datetime) -> str:
     return f"in {span(moment - now)}" if moment > now else f"{span(now - moment)} ago"
 
 
+def due(moment: datetime | None, *, now: datetime) -> str:
+    """Return when something is to happen."""
+    return "now" if moment is not None and moment <= now else ago(moment, now=now)
+
+
 def state_text(state: State) -> Text:
     """Return a state in its colour."""
     return literal(state, STATE_STYLES[state])
@@ -65,6 +71,8 @@ def why(job: JobRecord) -> Text:
     parts = []
     if needs_telling(job):
         parts.append(literal("not acknowledged", ATTENTION))
+    if job.deliveries >= MORE_THAN_ONCE:
+        parts.append(literal("redelivered", "yellow"))
     if job.conflict:
         parts.append(literal(f"conflict: {job.conflict_with}", "magenta"))
     told = ": ".join(text for text in (job.reason, job.error) if text)
@@ -73,20 +81,23 @@ def why(job: JobRecord) -> Text:
     return Text("; ").join(parts)
 
 
-def job_table(jobs: Sequence[JobRecord], *, now: datetime) -> Table:
-    """Return a list of jobs."""
-    made = table("job_id", "state", "event", "deliveries", "attempts", "why", "next look", "updated")
+def job_table(jobs: Sequence[JobRecord], *, now: datetime, on_screen: bool) -> Table:
+    """Return a list of jobs; on a screen too narrow the job_id is folded and only `why` is cut."""
+    made = table("job_id", "state", "event", "deliv.", "att.", "next", "updated", "why")
+    for column in made.columns[1:]:
+        column.no_wrap = True
+    made.columns[-1].overflow, made.columns[-1].ratio, made.columns[-1].min_width = "ellipsis", 1, LEAST_WHY
+    made.expand = on_screen
     for job in jobs:
-        redelivered = job.deliveries >= MORE_THAN_ONCE
         made.add_row(
             literal(job.job_id),
             state_text(job.state),
-            literal(job.event, "red" if job.status == "ERROR" else ""),
-            literal(f"{job.deliveries} redelivered" if redelivered else job.deliveries, "yellow" * redelivered),
+            literal(job.event and job.event.removeprefix("job."), "red" if job.status == "ERROR" else ""),
+            literal(job.deliveries),
             literal(job.attempts),
-            why(job),
-            literal(ago(job.next_look_at, now=now)),
+            literal(due(job.next_look_at, now=now)),
             literal(ago(job.updated_at, now=now)),
+            why(job),
         )
     return made
 

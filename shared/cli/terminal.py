@@ -46,6 +46,14 @@ def complain(text: str) -> None:
     note(f"error: {text}")
 
 
+def complain_at_length(text: str) -> None:
+    """Print what is wrong and, below it, the lines that explain it, such as the end of a log."""
+    first, *more = text.splitlines() or [""]
+    complain(first)
+    for line in more:
+        note(f"  {line}")
+
+
 def print_json(document: Any) -> None:
     """Print a document for scripts, in ASCII, so that it is safe and whole on any terminal and in any locale."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")

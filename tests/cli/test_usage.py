@@ -95,6 +95,23 @@ def test_an_unusable_setting_is_named_and_its_value_is_not_repeated(bare_cli: Cl
     assert "hunter22" not in ran.err
 
 
+def test_a_dotenv_that_cannot_be_read_is_one_line(bare_cli: Cli, tmp_path: Path) -> None:
+    """It is named, whatever is in it."""
+    (tmp_path / ".env").write_bytes(b"\xff\xfehunter22")
+    ran = bare_cli("list")
+    assert (ran.code, ran.err) == (2, "error: .env: cannot be read: UnicodeDecodeError\n")
+
+
+@pytest.mark.parametrize("option", ["bogus=1", "socket_timeout=hunter22"])
+def test_a_redis_option_that_does_not_exist_is_a_wrong_setting(bare_cli: Cli, option: str) -> None:
+    """It is found before anything connects, and not repeated."""
+    bare_cli.set(database_url=DATABASE, redis_url=f"redis://127.0.0.1:1?{option}")
+    ran = bare_cli("stats")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: REDIS_URL: has an option")
+    assert "hunter22" not in ran.err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("migrate",), ("list", "--json"), ("show", "job_a"), ("stats", "--json"), ("audit", "--json"), ("prune",)],
