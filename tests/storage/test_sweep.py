@@ -9,7 +9,7 @@ import pytest
 from shared.storage.local import LocalStorage
 from tests.storage.forgetful import ForgetfulStorage
 
-LIVE, DEAD = uuid4(), uuid4()
+LIVE, DEAD = uuid4(), UUID("aaaaaaaa-0000-4000-8000-00000000000d")
 
 
 @pytest.fixture
@@ -74,11 +74,12 @@ def test_nothing_is_asked_where_nothing_lies(storage: LocalStorage) -> None:
     assert storage.sweep_partials(unexpected) == 0
 
 
-def test_what_is_not_ours_stays(storage: LocalStorage, tmp_path: Path) -> None:
-    """A name that is no lease token is left alone."""
-    (tmp_path / ".partial/job_demo/notes").mkdir(parents=True)
+@pytest.mark.parametrize("name", ["notes", str(DEAD).upper(), DEAD.hex])
+def test_what_is_not_ours_stays(storage: LocalStorage, tmp_path: Path, name: str) -> None:
+    """A name that is no lease token as we write them is left alone."""
+    (tmp_path / ".partial/job_demo" / name).mkdir(parents=True)
     assert storage.sweep_partials(only_live) == 0
-    assert partials(tmp_path) == ["job_demo", "job_demo/notes"]
+    assert partials(tmp_path) == ["job_demo", f"job_demo/{name}"]
 
 
 def test_a_partial_can_start_while_its_folder_is_removed(storage: LocalStorage, tmp_path: Path) -> None:

@@ -140,6 +140,12 @@ def test_what_no_request_line_can_hold_is_percent_encoded(given: str, sent: str)
     assert RULES.admit(f"https://media.sume.com{given}").request_target == sent
 
 
+def test_a_user_name_is_named_as_the_problem() -> None:
+    """The error says what is wrong without repeating the password."""
+    with pytest.raises(PermanentError, match=r"^the URL holds a user name or password$"):
+        RULES.admit("https://user:password@media.sume.com/a.png")
+
+
 def test_errors_name_host_and_path_only() -> None:
     """A query may be a signature (I9)."""
     with pytest.raises(PermanentError) as caught:

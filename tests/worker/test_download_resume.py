@@ -118,6 +118,21 @@ def test_a_host_that_cannot_resume_costs_three_times_the_file_at_most() -> None:
     assert len(host.requests) == 3
 
 
+def test_a_host_that_ignores_range_is_begun_anew_twice_at_most() -> None:
+    """An ETag promises nothing: a host that sends the whole file each time is bounded too."""
+    growing = [exactly(head(200, content_length=len(BODY), etag='"v1"'), BODY[: 20_000 * n]) for n in (1, 2, 3, 4)]
+    with ScriptedHost(growing) as host, pytest.raises(DownloadError, match="does not resume"):
+        fetch(host)
+    assert len(host.requests) == 4
+
+
+def test_a_file_begun_anew_is_judged_anew() -> None:
+    """A page whose transfer was cut says nothing about the medium that came instead."""
+    page = exactly(head(200, content_length=1000, content_type="text/html"), b"<!doctype html>")
+    with ScriptedHost([page, whole(PNG, content_type="image/png")]) as host:
+        assert fetch(host, type="image").content_type == "image/png"
+
+
 def test_a_url_that_expires_while_resuming_is_told_apart() -> None:
     """A long download may outlive its URL."""
     with ScriptedHost([cut(), whole(b"", status=403)]) as host, pytest.raises(ExpiredUrlError):

@@ -1,5 +1,6 @@
 """Tests of waits: each is bounded, and each notices within a second that the work must stop."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,9 @@ from shared.storage.storage import never_stop
 from tests.worker.downloads import PNG, MemoryPartial, downloader, fetch
 from tests.worker.scripted_host import Answerer, Request, ScriptedHost, exactly, head, silent
 from worker.addresses import HostRules
+from worker.connection import Connection
 from worker.failures import DownloadError
+from worker.patience import Patience
 
 QUICK = {"stall": timedelta(seconds=0.4)}
 PATIENT = {"stall": timedelta(seconds=30)}
@@ -126,8 +129,39 @@ def test_a_dead_host_is_a_failure_of_the_world() -> None:
         downloader().download(Artifact(0, f"http://127.0.0.1:{host.port}/"), MemoryPartial(), check=never_stop)
 
 
-def test_a_pause_between_resumes_is_not_waited_for_at_shutdown() -> None:
+def test_a_pause_is_not_waited_for_at_shutdown() -> None:
     """A shutdown ends the wait before the next try."""
-    first = exactly(head(200, content_length=100, etag='"v1"'), b"some")
-    with ScriptedHost([first, exactly(b"")]) as host, stopped_after(0.1) as check, pytest.raises(ShutdownError):
-        fetch(host, settings={"pause": timedelta(seconds=20)}, check=check)
+    began = time.monotonic()
+    with stopped_after(0.1) as check, pytest.raises(ShutdownError):
+        Patience(check, timedelta(seconds=30)).pause(20)
+    assert time.monotonic() - began < 1.1
+
+
+def test_a_fast_transfer_notices_the_check_too() -> None:
+    """Bytes that are always there are no reason to go on."""
+
+    def check() -> None:
+        raise ShutdownError("stop")
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Connection(ours, patience=Patience(check, timedelta(seconds=30))) as connection:
+        theirs.sendall(b"there")
+        with pytest.raises(ShutdownError):
+            connection.readinto(bytearray(5))
+
+
+def test_many_silent_addresses_take_no_longer_than_one() -> None:
+    """Each address of a host gets its share of DOWNLOAD_STALL_SECONDS, so that the next one is reached in time."""
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for filling in (first, second):  # the system answers no further connection than the first
+            filling.setblocking(False)  # noqa: FBT003 - the socket module's own signature
+            filling.connect_ex(full.getsockname())
+        rules = HostRules.of(("media.example",), allow_insecure=True)
+        silent_everywhere = downloader(rules=rules, resolver=lambda _host, _port: ["127.0.0.1"] * 4, **QUICK)
+        artifact = Artifact(0, f"http://media.example:{full.getsockname()[1]}/a.png")
+        began = time.monotonic()
+        with pytest.raises(DownloadError, match="no byte for"):
+            silent_everywhere.download(artifact, MemoryPartial(), check=never_stop)
+        assert time.monotonic() - began < 1
