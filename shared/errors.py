@@ -72,7 +72,12 @@ class PermanentError(AttemptError):
 
 
 class ParkedError(AttemptError):
-    """The job waits for a person to change a setting: no attempt is counted."""
+    """The job waits for a person to list a host in ARTIFACT_HOSTS: no attempt is counted."""
+
+    def __init__(self, reason: str, message: str, *, host: str) -> None:
+        super().__init__(reason, message)
+        self.host = host
+        """The host that is not listed, with its port where one was given."""
 
 
 class LeaseLostError(SumeJobsError):

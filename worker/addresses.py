@@ -49,7 +49,8 @@ class HostRules:
         elif is_localhost(target.host) and not self.allow_insecure:
             raise not_allowed(f"{target.authority} is this machine itself")
         if not any(lists(entry, target) for entry in self.hosts):
-            raise ParkedError(Reason.HOST_NOT_ALLOWED, f"{target.authority} is not listed in ARTIFACT_HOSTS")
+            message = f"{target.authority} is not listed in ARTIFACT_HOSTS"
+            raise ParkedError(Reason.HOST_NOT_ALLOWED, message, host=target.authority)
         return target
 
     def check_addresses(self, target: Target, addresses: Iterable[str]) -> None:

@@ -88,12 +88,15 @@ class LeaseKeeper:
 
         Raises LeaseLostError when the change was refused, or could not be made while it was allowed to be.
         """
+        failed = False
         while True:
             try:
                 if not change():
                     raise LeaseLostError("the lease was taken back")
             except StoreUnavailableError as error:
-                get_logger().warning("store.lost", error=str(error))
+                if not failed:
+                    get_logger().warning("store.lost", error=str(error))
+                failed = True
                 self.check_held()
                 if self._stop.wait(WRITE_RETRY_SECONDS):
                     raise LeaseLostError("the worker has to stop while the database is away") from None

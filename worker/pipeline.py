@@ -187,8 +187,7 @@ class Outcome:
         """Put the job aside until a person changes a setting, and tell one."""
         self._hand_back(error, wait=self.pipeline.settings.seconds("retry_max"))
         get_logger().warning("job.parked", reason=error.reason, error=str(error), seconds=self.seconds())
-        host = str(error).partition(" ")[0]
-        self.pipeline.tools.alerts.host_not_allowed(host, job_id=self.lease.job_id)
+        self.pipeline.tools.alerts.host_not_allowed(error.host, job_id=self.lease.job_id)
 
     def handed_back(self) -> None:
         """Leave the job to another worker, because this one has to stop."""

@@ -1,13 +1,17 @@
 """One attempt at a job, and what becomes of the job."""
 
 import json
+import signal
+import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from rq.timeouts import JobTimeoutException, UnixSignalDeathPenalty
 
 from shared.claims.records import Message
-from shared.errors import PermanentError
+from shared.errors import PermanentError, StoreUnavailableError
 from shared.sandbox.sume import Answer
 from tests.worker.bench import Bench
 from worker.handler import Job
@@ -286,6 +290,64 @@ def test_a_worker_whose_lease_was_lost_changes_nothing(bench: Bench) -> None:
     bench.handled_by(handler)
     assert bench.attempt() is None
     assert bench.outcome() == ("running", "worker_lost", 2)
+
+
+def test_an_attempt_ends_at_its_deadline(bench: Bench) -> None:
+    """A download that goes on and on is told by the check between its chunks."""
+    bench.change_settings(job_timeout_seconds=0.5)
+    slow = bench.sume.host("slow.png", FIRST * 1000, drip_bytes=10)
+    bench.claim("job_demo", artifacts=[slow])
+    before = time.monotonic()
+    bench.attempt()
+    assert time.monotonic() - before < 2
+    assert bench.outcome() == ("claimed", "timed_out", 1)
+
+
+def test_rqs_timeout_releases_a_job_whose_handler_never_ends(bench: Bench) -> None:
+    def handler(_job: Job) -> None:
+        threading.Event().wait(30)
+
+    bench.handled_by(handler)
+    bench.claim("job_demo", artifacts=[FIRST])
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        with UnixSignalDeathPenalty(1, JobTimeoutException):  # type: ignore[no-untyped-call]  # RQ's
+            bench.attempt()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert bench.outcome() == ("claimed", "timed_out", 1)
+
+
+def test_a_database_that_is_away_delays_an_attempt_and_wastes_no_message(bench: Bench) -> None:
+    """Both when the lease is taken and when the outcome is written; a worker that has to stop does not wait."""
+    bench.claim("job_demo", artifacts=[FIRST])
+    flaky = FlakyStore(bench.pipeline.tools.store, {"take_lease": 3, "record_artifact": 1, "finish": 2})
+    bench.change_tools(store=flaky)
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 1)
+    assert set(flaky.failures.values()) == {0}
+
+    bench.stop.set()
+    bench.change_tools(store=FlakyStore(bench.pipeline.tools.store, {"take_lease": 1000}))
+    with pytest.raises(StoreUnavailableError):
+        bench.attempt("job_next")
+
+
+class FlakyStore:
+    """A store that is away for the first so many calls of some methods."""
+
+    def __init__(self, store: object, failures: dict[str, int]) -> None:
+        self._store = store
+        self.failures = failures
+
+    def __getattr__(self, name: str) -> object:
+        def method(*args: object, **kwargs: object) -> object:
+            if self.failures.get(name, 0) > 0:
+                self.failures[name] -= 1
+                raise StoreUnavailableError("PostgreSQL cannot be reached")
+            return getattr(self._store, name)(*args, **kwargs)
+
+        return method
 
 
 def test_a_defect_of_ours_is_a_strike_and_leaves_no_job_running(bench: Bench) -> None:

@@ -189,7 +189,7 @@ def test_one_failing_file_does_not_lose_the_others(tmp_path: Path) -> None:
 
 def test_the_weightiest_failure_decides() -> None:
     """Dead at once, else a fresh URL, else a setting to change, else another attempt."""
-    retry, parked = DownloadError("retry"), ParkedError("host_not_allowed", "parked")
+    retry, parked = DownloadError("retry"), ParkedError("host_not_allowed", "parked", host="example.com")
     expired, permanent = ExpiredUrlError("expired"), PermanentError("permanent")
     failures: list[AttemptError] = [retry, parked, expired, permanent]
     while failures:

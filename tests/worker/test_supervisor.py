@@ -118,6 +118,16 @@ def test_a_worker_that_dies_at_once_is_started_again_ever_more_slowly(toys: Toys
     assert supervisor.terminate() == 0
 
 
+def test_a_worker_that_has_done_its_share_is_replaced_without_a_pause(toys: Toys) -> None:
+    """In burst mode too, where that is not the end."""
+    toys.send("leaving-1", "leaving-2", "leaving-3", "leaving-4", "quick-5")
+    supervisor = toys.start(1, "--burst")
+    assert supervisor.wait(within=timedelta(seconds=15)) == 0
+    assert toys.ended("quick-5")
+    assert supervisor.log().count("worker.started") == 5
+    assert "error" not in supervisor.log()
+
+
 def test_a_burst_ends_when_the_queue_is_empty_whoever_died_on_the_way(toys: Toys) -> None:
     toys.send("quick-1", "crashing-2", "quick-3", "quick-4")
     assert toys.start(2, "--burst").wait() == 0

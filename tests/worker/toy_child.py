@@ -14,6 +14,7 @@ from shared.config import Settings
 from shared.errors import SettingsError
 from shared.logs import Redactor
 from worker.child import Work, main
+from worker.pulse import Exit
 from worker.stop import StopFlag
 
 
@@ -52,6 +53,8 @@ def behave(kind: str, stop: StopFlag) -> None:
             re.match(r"(a+)+$", "a" * 64 + "b")
         case "crashing":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "leaving":
+            os._exit(Exit.RECYCLED)
         case "raising":
             raise RuntimeError("a secret-free reason\nwith a second line")
         case "exiting":
