@@ -1,7 +1,8 @@
 """The sweep: every claim that Redis or a worker lost is queued again (I1)."""
 
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol
 
@@ -18,6 +19,10 @@ BATCH = 500
 
 class WaitingMessages(Protocol):
     """The part of the queue that a sweep reads."""
+
+    def ping(self) -> None:
+        """See Queue.ping."""
+        ...
 
     def waiting_ids(self) -> set[str]:
         """See Queue.waiting_ids."""
@@ -45,7 +50,8 @@ class Sweeper:
     def sweep(self, stop: threading.Event) -> None:
         """Do all that is due; raises StoreUnavailableError, and QueueUnavailableError once leases were seen to."""
         lost = self._lose_leases(stop)
-        waiting = self._queue.waiting_ids()  # before any claim is taken: it also says whether Redis is there
+        self._queue.ping()  # while Redis is away no claim is taken
+        waiting = functools.cache(self._queue.waiting_ids)  # read once a sweep, if anything is due at all
         enqueued, spared = self._send(self._unsent, waiting=waiting)
         while not stop.is_set():
             batch = self._store.overdue_claims(limit=self._batch, stale=self._stale)
@@ -67,10 +73,13 @@ class Sweeper:
                 break
         return count
 
-    def _send(self, messages: Sequence[Message], *, waiting: set[str]) -> tuple[int, int]:
+    def _send(self, messages: list[Message], *, waiting: Callable[[], set[str]]) -> tuple[int, int]:
         """Send those whose last message is gone; return how many were sent and how many still wait."""
-        self._unsent = [message for message in messages if message.job_id not in waiting]
-        if not self._intake.enqueue(self._unsent):
+        if not messages:
+            return 0, 0
+        self._unsent = messages
+        gone = [message for message in messages if message.job_id not in waiting()]
+        if not self._intake.enqueue(gone):
             raise QueueUnavailableError("Redis takes no message; the sweep sends them when it does")
-        sent, self._unsent = len(self._unsent), []
-        return sent, len(messages) - sent
+        self._unsent = []
+        return len(gone), len(messages) - len(gone)

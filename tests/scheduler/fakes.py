@@ -51,21 +51,30 @@ class FakeApi:
 
 
 class FakeQueue:
-    """A Redis that is away when told to be, for reading and for writing."""
+    """A Redis that is away, or can be asked this or that no more, when told to be."""
 
     def __init__(self) -> None:
-        self.readable = self.writable = True
+        self.there = self.readable = self.writable = True
+        self.readings = 0
         self.waiting: set[str] = set()
         self.sent: list[Message] = []
 
+    def ping(self) -> None:
+        """See Queue.ping."""
+        if not self.there:
+            raise QueueUnavailableError("Redis: away")
+
     def waiting_ids(self) -> set[str]:
         """See Queue.waiting_ids."""
+        self.ping()
+        self.readings += 1
         if not self.readable:
             raise QueueUnavailableError("Redis: away")
         return set(self.waiting)
 
     def enqueue_many(self, messages: Sequence[Message]) -> None:
         """See Queue.enqueue_many."""
+        self.ping()
         if not self.writable:
             raise QueueUnavailableError("Redis: read-only")
         self.sent += messages

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scheduler.look import Looker, PollTimes
-from scheduler.poller import LOOKS_AT_ONCE, Poller
+from scheduler.poller import GLANCE_SECONDS, LOOKS_AT_ONCE, Poller
 from shared.errors import StoreUnavailableError, SumeApiError
 from shared.intake import Intake
 from shared.sume.api import JobStatus
@@ -225,6 +225,7 @@ def test_a_stopped_poller_takes_nothing_and_waits_for_what_it_asked(bench: Bench
     def answer_late() -> JobStatus:
         asked.set()
         assert stop.wait(SOON)
+        NEVER.wait(2 * GLANCE_SECONDS)  # slower than the poller's own pauses
         return COMPLETED
 
     bench.api.statuses = {"job_a": answer_late}

@@ -60,12 +60,12 @@ def test_a_claim_whose_message_still_waits_gets_no_second_one(subject: PostgresS
 
 
 def test_nothing_young_is_sent(subject: PostgresSubject) -> None:
-    """A claim whose message was just sent is left alone, and a sweep of nothing is silent."""
+    """A claim whose message was just sent is left alone; a sweep of nothing is silent and reads no deep queue."""
     subject.deliver("job_a")
     queue = FakeQueue()
     with capture_logs() as lines:
         sweeper_of(subject, queue).sweep(NEVER)
-    assert (queue.sent, lines) == ([], [])
+    assert (queue.sent, queue.readings, lines) == ([], 0, [])
 
 
 def test_a_lost_lease_is_queued_in_the_same_sweep(subject: PostgresSubject) -> None:
@@ -92,6 +92,7 @@ def test_all_is_swept_however_much_there_is(subject: PostgresSubject) -> None:
     subject.let_pass(STALE)
     queue = FakeQueue()
     sweeper_of(subject, queue, batch=4).sweep(NEVER)
+    assert queue.readings == 1
     assert sorted(queue.sent_ids) == [f"job_{n}" for n in range(10)]
 
 
@@ -125,28 +126,29 @@ def test_while_redis_is_away_leases_are_lost_and_no_claim_is_used_up(subject: Po
     subject.take("job_b")
     subject.let_pass(STALE)
     queue = FakeQueue()
-    queue.readable = False
+    queue.there = False
     sweeper = sweeper_of(subject, queue)
     for _ in range(2):
         with pytest.raises(QueueUnavailableError):
             sweeper.sweep(NEVER)
     assert subject.state("job_b") == "claimed"
-    queue.readable = True
-    sweeper.sweep(NEVER)
+    queue.there = True
+    sweeper_of(subject, queue).sweep(NEVER)  # another scheduler's, which remembers nothing of it
     assert sorted(queue.sent_ids) == ["job_a", "job_b"]
 
 
-def test_a_batch_taken_when_redis_goes_away_is_sent_by_the_next_sweep(subject: PostgresSubject) -> None:
-    """Redis that can be read but not written (a replica, a full one) delays a message by one sweep, not two minutes."""
+@pytest.mark.parametrize("fault", ["readable", "writable"])
+def test_a_batch_taken_when_redis_goes_away_is_sent_by_the_next_sweep(subject: PostgresSubject, fault: str) -> None:
+    """Redis that goes away in mid-sweep, or takes no writes, delays a message by one sweep, not by two minutes."""
     subject.deliver("job_a")
     subject.let_pass(STALE)
     queue = FakeQueue()
-    queue.writable = False
+    setattr(queue, fault, False)
     sweeper = sweeper_of(subject, queue)
     for _ in range(2):
         with pytest.raises(QueueUnavailableError):
             sweeper.sweep(NEVER)
-    queue.writable = True
+    setattr(queue, fault, True)
     sweeper.sweep(NEVER)
     sweeper.sweep(NEVER)
     assert queue.sent_ids == ["job_a"]
