@@ -19,6 +19,7 @@ class Sume:
     """A job API at `api_url` and artifact hosting at `media_url`, two origins, both in this process on 127.0.0.1.
 
     `retry_wait` is the pause between two attempts at a delivery. A stopped one can be started again on its ports.
+    With `every_job` any job that is asked about exists: completed, with these bytes as its one picture.
     """
 
     def __init__(
@@ -28,10 +29,16 @@ class Sume:
         api_key: str = "sandbox-api-key",
         webhook_url: str | None = None,
         retry_wait: timedelta = timedelta(0),
+        every_job: bytes | None = None,
     ) -> None:
         self.api_key = api_key
         self._deliveries = Deliveries(secret.encode(), webhook_url, retry_wait=retry_wait)
-        self._api = JobApi(api_key=api_key, origin=lambda: self.api_url, send_test=self._deliveries.send_test)
+        self._api = JobApi(
+            api_key=api_key,
+            origin=lambda: self.api_url,
+            send_test=self._deliveries.send_test,
+            invent=None if every_job is None else lambda job_id: self.add_job(job_id, artifacts=[every_job]),
+        )
         self._files: dict[str, File] = {}
         self._api_listener = Listener(self._api.serve)
         self._media_listener = Listener(self._serve_file)

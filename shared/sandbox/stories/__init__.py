@@ -1,0 +1,1 @@
+"""The stories of `make demo`: each is played on real servers and judged by the rows and files it leaves."""
