@@ -1,12 +1,13 @@
 """Tests of broken transfers: resumed where that is safe, begun anew where not, bounded in every case."""
 
 import random
+import time
 
 import pytest
 
 from tests.worker.downloads import PNG, MemoryPartial, ResumableHost, fetch, sha256
 from tests.worker.scripted_host import Answerer, ScriptedHost, exactly, head, whole
-from worker.failures import DownloadError, ExpiredUrlError
+from worker.failures import DownloadError, ExpiredUrlError, IntegrityError
 
 BODY = random.Random(1).randbytes(100_000)
 
@@ -23,12 +24,14 @@ def rest(start: int, *, etag: str = '"v1"', place: str | None = None) -> Answere
 
 
 def test_twenty_cuts_cost_less_than_twice_the_file() -> None:
-    """Each resume continues exactly where the last one ended."""
+    """Each resume continues exactly where the last one ended, and soon: cuts with good progress need no patience."""
+    began = time.monotonic()
     script, into = ResumableHost(BODY, cut_after=4_800, cuts=20), MemoryPartial()
     with ScriptedHost([script]) as host:
         verified = fetch(host, into, sha256=sha256(BODY))
     assert bytes(into.data) == BODY
     assert verified.bytes == len(BODY)
+    assert time.monotonic() - began < 6
     assert len(host.requests) == 21
     assert script.sent == into.written == len(BODY)
 
@@ -131,6 +134,14 @@ def test_a_file_begun_anew_is_judged_anew() -> None:
     page = exactly(head(200, content_length=1000, content_type="text/html"), b"<!doctype html>")
     with ScriptedHost([page, whole(b"#EXTM3U\n", content_type="audio/mpegurl")]) as host:
         assert fetch(host, type="audio").content_type == "audio/mpegurl"
+
+
+def test_more_than_the_rest_is_refused() -> None:
+    """A resume that brings more bytes than the file has is not the file."""
+    place = f"bytes 40000-{len(BODY) - 1}/{len(BODY)}"
+    longer = exactly(head(206, content_range=place, etag='"v1"'), BODY[40_000:] + b"more")
+    with ScriptedHost([cut(), longer]) as host, pytest.raises(IntegrityError, match="the host announced 100000"):
+        fetch(host)
 
 
 def test_a_url_that_expires_while_resuming_is_told_apart() -> None:
