@@ -2,10 +2,13 @@
 
 import argparse
 import os
+import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
 
 from api.processes import Processes
 from shared import logs
@@ -18,6 +21,7 @@ BACKLOG = 2048
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve the webhook until SIGTERM; returns the exit status."""
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, stop_before_serving)
     try:
         settings = Settings.load("DATABASE_URL", "REDIS_URL")
     except SettingsError as error:
@@ -49,6 +53,11 @@ def serve(
     from api import server  # noqa: PLC0415
 
     return server.serve(settings, listener=listener, parent=parent, metrics_folder=metrics_folder)
+
+
+def stop_before_serving(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End in order when told to stop while still starting; the server has its own way from then on."""
+    sys.exit(0)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

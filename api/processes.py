@@ -45,6 +45,8 @@ class Processes:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
             status = self._serve()
+        except SystemExit as end:  # told to stop while still starting, or uvicorn could not start
+            status = end.code if isinstance(end.code, int) else 1
         except Exception:  # noqa: BLE001 - logged, and the parent starts another
             get_logger().exception("receiver.failed")
         finally:

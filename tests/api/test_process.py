@@ -82,6 +82,21 @@ def test_sigterm_under_load_loses_nothing_answered(
     assert load.answered <= stored(database_url).keys()
 
 
+@pytest.mark.parametrize("processes", ["1", "3"])
+def test_sigterm_while_starting_is_an_orderly_end(processes: str, tmp_path: Path) -> None:
+    """Told to stop before it serves, it ends with 0 too, whichever of its processes are up already."""
+    api = RunningApi(tmp_path, "--processes", processes, DATABASE_URL=UNREACHABLE_DATABASE, REDIS_URL=UNREACHABLE_REDIS)
+    with api.process:
+        api.process.wait_for(lambda: listens(api.port), what="listening")
+        assert api.process.terminate(within=STOP_WITHIN) == 0
+
+
+def listens(port: int) -> bool:
+    """Whether connections are taken there."""
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
 def test_sigterm_with_redis_frozen_still_ends_in_time(tmp_path: Path, database_url: str) -> None:
     """A drain that cannot be finished does not hold up the end."""
     valkey = Valkey()
@@ -133,9 +148,8 @@ def test_receivers_whose_parent_is_killed_end(tmp_path: Path, database_url: str,
         api.process.wait()
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex((LOOPBACK, api.port)):
-                    return
+            if not listens(api.port):
+                return
         pytest.fail("somebody still listens")
 
 
