@@ -116,6 +116,14 @@ def test_a_lease_that_cannot_be_renewed_is_lost_when_its_length_is_over(keep: Ke
     assert store.renewals > 2
 
 
+def test_a_renewal_counts_from_before_it_was_asked_for(keep: KeeperMaker) -> None:
+    """After one that succeeded the lease is good for its length, and no longer."""
+    store = PlayedStore(lambda count: count == 1 or away(count))
+    before = time.monotonic()
+    until_lost(keep(store))
+    assert time.monotonic() - before < 3 * LENGTH.total_seconds()
+
+
 def test_a_database_that_comes_back_in_time_saves_the_lease(keep: KeeperMaker) -> None:
     store = PlayedStore(lambda count: away(count) if count in {1, 2} else True)
     keeper = keep(store)

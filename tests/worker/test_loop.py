@@ -9,7 +9,8 @@ from redis import Redis
 from shared.claims.records import Message
 from shared.config import Settings
 from shared.queue import Queue
-from tests.conftest import MakeSettings
+from shared.sandbox.valkey import Valkey
+from tests.conftest import MakeSettings, started
 from worker.message import MessageFailedError
 from worker.rq_worker import Ended, JobWorker
 from worker.stop import StopFlag
@@ -96,6 +97,28 @@ def test_a_message_says_its_real_end_whatever_the_ttl_of_its_records(
         assert sorted(map(str, hashes.values())) == ["b'failed'", "b'finished'"]
         lasting = {key for key in redis.scan_iter("rq:*") if redis.ttl(key) == -1}
         assert lasting <= {b"rq:queues", b"rq:finished:sume", b"rq:failed:sume"}
+
+
+def test_a_message_whose_end_rq_could_not_record_is_not_kept_alive(make_settings: MakeSettings) -> None:
+    """Heartbeats for it would let RQ believe for ever that it is being worked on."""
+    fragile, stop = Valkey(), StopFlag()
+    started(fragile)
+
+    def work(_job_id: str) -> None:
+        fragile.kill()
+        stop.set()
+
+    try:
+        settings = make_settings(redis_url=fragile.url)
+        queue = Queue(settings)
+        send(queue, "job_a")
+        worker = JobWorker(settings, work=work, stop=stop)
+        assert worker.run(burst=False, max_messages=9) is Ended.STOPPED
+        assert worker.executions == {}
+        assert worker.get_state() == "idle"
+        queue.close()
+    finally:
+        fragile.close()
 
 
 def test_plain_rq_is_told_of_unusable_settings_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,14 +159,25 @@ def test_retry_after_delays_the_job_within_bounds(bench: Bench) -> None:
 
 
 def test_expired_urls_are_exchanged_for_fresh_ones_within_the_attempt(bench: Bench) -> None:
-    """What was published before the exchange is not downloaded again, though Sume names it differently now."""
-    job = bench.claim("job_demo", artifacts=[FIRST, SECOND])
+    """What was published before the exchange is kept as it was recorded, though Sume names it differently now."""
+    untyped = bench.sume.host("first.png", FIRST, stated={"content_type": None})
+    job = bench.claim("job_demo", artifacts=[untyped, SECOND])
     good, expired = job.artifacts
     expired.expire()  # type: ignore[union-attr]  # bytes are hosted as a File
     good.filename = "renamed.png"  # type: ignore[union-attr]  # the same
     assert bench.attempt() is None
     assert bench.outcome() == ("done", None, 1)
     assert sorted(files_of(bench).values()) == [FIRST, SECOND]
+    assert bench.record().artifacts[0].content_type == "image/png"  # as the host said, not the list
+    assert bench.sume.media_requests.count(untyped.path) == 1
+
+
+def test_a_list_that_was_just_asked_for_is_not_asked_for_again(bench: Bench) -> None:
+    job = bench.claim("job_demo", artifacts=[FIRST], listed_at=None)
+    job.artifacts[0].status = 403  # type: ignore[union-attr]  # bytes are hosted as a File
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "download_failed", 1)
+    assert bench.sume.api_requests.count() == 1
 
 
 def test_urls_that_stay_expired_are_a_failed_download(bench: Bench) -> None:
