@@ -75,8 +75,6 @@ class Sweeper:
 
     def _send(self, messages: list[Message], *, waiting: Callable[[], set[str]]) -> tuple[int, int]:
         """Send those whose last message is gone; return how many were sent and how many still wait."""
-        if not messages:
-            return 0, 0
         self._unsent = messages
         gone = [message for message in messages if message.job_id not in waiting()]
         if not self._intake.enqueue(gone):
