@@ -1,15 +1,17 @@
 """A story that does not end as it must is seen, and makes the demo fail."""
 
+import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from shared.audit import Audit, Problem
 from shared.claims.records import JobRecord
-from shared.cli.demo_report import present
+from shared.cli.demo_report import present, story_table
 from shared.clock import now
 from shared.event import StoredArtifact
 from shared.sandbox.stories.demo import Result, Verdict, play
@@ -134,3 +136,14 @@ def test_a_story_without_an_end_fails_the_demo(capsys: pytest.CaptureFixture[str
 def test_the_exit_status(result: Result, status: int) -> None:
     """Success is every story as it must be and a clean audit, nothing less."""
     assert present(result, json=False) == status
+
+
+@pytest.mark.parametrize("width", [50, 80, 129, 130, 200])
+def test_the_table_fits_the_terminal(width: int) -> None:
+    """Whatever the width, every figure can be read and no word is cut."""
+    screen = Console(width=width, record=True, file=io.StringIO())
+    verdict = Verdict("worker killed in mid-download", "worker-1 killed; worker-2 finished it", 4.9, JOB)
+    screen.print(story_table([verdict, Verdict("failed", "no end", 20.0, None, ("late",))], width=width))
+    shown = screen.export_text()
+    assert max(map(len, shown.splitlines())) <= width
+    assert {"mid-download", "finished", "deliveries", "attempts", "4.9", "WRONG"} <= set(shown.split())
