@@ -17,7 +17,7 @@ def rfc3339(moment: datetime | None) -> str | None:
 
 
 def job_view(job: JobRecord) -> dict[str, Any]:
-    """Return a job; one from a list has neither artifacts nor timeline, `show` has both."""
+    """Return a job with its files and its timeline."""
     return {
         "job_id": job.job_id,
         "state": job.state,

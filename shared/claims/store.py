@@ -141,7 +141,7 @@ class OperatorStore(Protocol):
     """What people and their tools need."""
 
     def list_jobs(self, wanted: JobFilter) -> JobPage:
-        """Return jobs without artifacts and timeline, those that need a person first."""
+        """Return jobs, those that need a person first."""
         ...
 
     def get_job(self, job_id: str) -> JobRecord | None:

@@ -63,6 +63,15 @@ class OperatingConformance:
         assert ids(JobFilter(redelivered=True)) == ["job_twice"]
         assert ids(JobFilter(state="dead")) == []
 
+    def test_a_listed_job_is_whole(self, subject: Subject) -> None:
+        """The list shows of each job what `show` does, files and timeline included."""
+        for state in ("expected", "claimed", "done", "dead"):
+            bring_to(subject, f"job_{state}", state)
+        listed = {job.job_id: job for job in subject.store.list_jobs(JobFilter()).jobs}
+        assert len(listed) == 4
+        assert all(subject.store.get_job(job_id) == job for job_id, job in listed.items())
+        assert listed["job_done"].artifacts == (FILE,)
+
     def test_an_unknown_job_is_none(self, subject: Subject) -> None:
         """There is nothing to show."""
         assert subject.store.get_job("job_nobody") is None

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from shared.claims.postgres.artifacts import stored_artifacts
 from shared.claims.postgres.database import Database
+from shared.claims.postgres.details import stored_artifacts
 from shared.claims.postgres.timeline import noted
 from shared.claims.records import Lease
 from shared.claims.states import WORLD_REASONS, Reason
@@ -130,7 +130,7 @@ class Leasing:
             previous_error=row.error,
             claimed_for=row.claimed_for,
             acknowledged=row.acknowledged,
-            artifacts=stored_artifacts(self._database, job_id),
+            artifacts=stored_artifacts(self._database, [job_id])[job_id],
         )
 
     def renew(self, job_id: str, *, token: UUID, lease: timedelta) -> bool:

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Row
 
-from shared.claims.postgres.artifacts import stored_artifact, stored_artifacts
 from shared.claims.postgres.database import Database
+from shared.claims.postgres.details import stored_artifact, stored_artifacts, timelines
 from shared.claims.postgres.timeline import noted
 from shared.claims.records import (
     AuditRecord,
@@ -32,16 +32,6 @@ JOB_COLUMNS = """job_id, state, event, status, deliveries, attempts, source, con
     wake_at AS next_look_at, acknowledged_at, pruned_at"""
 
 SHOW = text(f"SELECT {JOB_COLUMNS} FROM sume_jobs WHERE job_id = :job_id")  # noqa: S608 - built from the constant above
-
-# Registration and claim are columns of the row (a claim writes one row, no more); every later change was noted.
-TIMELINE = text("""
-    SELECT registered_at AS at, 'expected' AS state, 'registered' AS cause, 0 AS attempt, NULL AS detail, 0 AS id
-    FROM sume_jobs WHERE job_id = :job_id AND registered_at IS NOT NULL AND pruned_at IS NULL
-    UNION ALL SELECT first_seen, 'claimed', 'claimed by ' || source, 0, event, 1
-    FROM sume_jobs WHERE job_id = :job_id AND first_seen IS NOT NULL AND pruned_at IS NULL
-    UNION ALL SELECT at, state, cause, attempt, detail, id + 1 FROM sume_timeline WHERE job_id = :job_id
-    ORDER BY at, id
-""")
 
 DEAD = text("""
     SELECT job_id FROM sume_jobs WHERE state = 'dead' AND attention IN (1, 2)
@@ -102,17 +92,20 @@ class Operating:
             **parameters,
         )
         page, more = rows[: wanted.limit], len(rows) > wanted.limit
-        return JobPage(tuple(job_record(row) for row in page), write_cursor(page[-1]) if more else None)
+        return JobPage(self._records(page), write_cursor(page[-1]) if more else None)
 
     def get_job(self, job_id: str) -> JobRecord | None:
         """See OperatorStore.get_job."""
-        row = self._database.row(SHOW, job_id=job_id)
-        if row is None:
-            return None
-        artifacts = stored_artifacts(self._database, job_id)
-        entries = self._database.rows(TIMELINE, job_id=job_id)
-        timeline = tuple(TimelineEntry(e.at, e.state, e.cause, e.attempt, e.detail) for e in entries)
-        return job_record(row, artifacts=artifacts, timeline=timeline)
+        records = self._records(self._database.rows(SHOW, job_id=job_id))
+        return records[0] if records else None
+
+    def _records(self, rows: Sequence[Row[Any]]) -> tuple[JobRecord, ...]:
+        """Build whole records from rows of JOB_COLUMNS."""
+        job_ids = [row.job_id for row in rows]
+        if not job_ids:
+            return ()
+        artifacts, changes = stored_artifacts(self._database, job_ids), timelines(self._database, job_ids)
+        return tuple(job_record(row, artifacts[row.job_id], changes[row.job_id]) for row in rows)
 
     def dead_job_ids(self, *, reason: Reason | None, since: timedelta | None) -> list[str]:
         """See OperatorStore.dead_job_ids."""
@@ -143,11 +136,9 @@ class Operating:
                 after = job_id
 
 
-def job_record(
-    row: Row[Any], *, artifacts: tuple[StoredArtifact, ...] = (), timeline: tuple[TimelineEntry, ...] = ()
-) -> JobRecord:
+def job_record(row: Row[Any], artifacts: tuple[StoredArtifact, ...], timeline: tuple[TimelineEntry, ...]) -> JobRecord:
     """Build the record from a row of JOB_COLUMNS."""
-    facts = {name: value for name, value in row._mapping.items() if name != "attention"}  # noqa: SLF001 - SQLAlchemy's public name for it
+    facts = {name: value for name, value in row._mapping.items() if name != "attention"}  # noqa: SLF001 - public in SQLAlchemy
     return JobRecord(**facts, artifacts=artifacts, timeline=timeline)
 
 
