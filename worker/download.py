@@ -1,6 +1,8 @@
 """The way of one file from its URL into a partial: streamed, resumed, verified."""
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -71,10 +73,11 @@ class Downloader:
             try:
                 with requester.get(artifact.url, headers=wanted, patience=patience) as answer:
                     refuse_status(answer, resuming=bool(wanted))
-                    if not transfer.accept(answer):
-                        continue
-                    receive(answer, transfer)
-                    return verified(answer, transfer)
+                    with page_first(transfer, name=answer.target.name):
+                        if not transfer.accept(answer):
+                            continue
+                        receive(answer, transfer)
+                        return verified(answer, transfer)
             except CutError as cut:
                 transfer.give_up_unless_continuable(cut)
                 patience.pause(cuts.next_pause(cut, before=before, transfer=transfer))
@@ -110,6 +113,16 @@ def refuse_status(answer: Answer, *, resuming: bool) -> None:
     if status in SERVER_ERRORS or status in BUSY:
         raise CutError(f"{name}: answered {status}")
     raise DownloadError(f"{name}: answered {status}, which is no file")
+
+
+@contextmanager
+def page_first(transfer: Transfer, *, name: str) -> Iterator[None]:
+    """Call a page a page, whatever else is wrong with it: its length and SHA-256 say nothing about the file."""
+    try:
+        yield
+    except IntegrityError:
+        transfer.promise.refuse_page(transfer.head, content_type=transfer.content_type, name=name)
+        raise
 
 
 def receive(answer: Answer, transfer: Transfer) -> None:

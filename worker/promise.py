@@ -8,7 +8,7 @@ from typing import Self
 from shared.claims.states import Reason
 from shared.errors import PermanentError
 from shared.event import Artifact
-from worker.failures import IntegrityError
+from worker.failures import DownloadError, IntegrityError
 from worker.filenames import file_name
 from worker.media_types import MEDIA_KINDS, kind_of_suffix
 
@@ -54,17 +54,20 @@ class Promise:
             raise IntegrityError(f"{name}: {size} bytes where {self.size} were stated")
 
     def verify(self, *, size: int, sha256: str, name: str) -> None:
-        """Refuse a whole file that is empty, or of another size or SHA-256 than stated."""
+        """Refuse a whole file that is empty (the host fails then), or of another size or SHA-256 than stated."""
         if size == 0:
-            raise IntegrityError(f"{name}: the file is empty")
+            raise DownloadError(f"{name}: the file is empty")
         self.fit(size, name=name)
         if self.sha256 is not None and sha256 != self.sha256:
             raise IntegrityError(f"{name}: the SHA-256 is not the stated one")
 
     def refuse_page(self, head: bytes, *, content_type: str | None, name: str) -> None:
-        """Refuse an HTML or JSON page in place of a medium, judged by its first bytes and its Content-Type."""
+        """Refuse an HTML or JSON page in place of a medium, judged by its first bytes and its Content-Type.
+
+        It is the host that fails then, as with a 5xx: a maintenance page that lasts for hours must kill no job.
+        """
         if self.media and is_page(head, content_type=content_type):
-            raise IntegrityError(f"{name}: an HTML or JSON page where a medium was promised")
+            raise DownloadError(f"{name}: an HTML or JSON page where a medium was promised")
 
 
 def promises_media(artifact: Artifact) -> bool:

@@ -54,15 +54,20 @@ REFUSED: list[tuple[Answerer, dict[str, Any], str]] = [
     (chunked(PNG), {"size_bytes": len(PNG) - 1}, "bytes or more where 2055 were stated"),
     (whole(PNG), {"sha256": "0" * 64}, "SHA-256 is not the stated one"),
     (whole(PNG), {"sha256": "nonsense"}, "not 64 hex digits"),
-    (whole(b""), {}, "is empty"),
-    (chunked(), {}, "is empty"),
-    (exactly(head(200)), {}, "is empty"),
     (whole(gzip.compress(PNG), content_encoding="gzip"), {}, "nobody asked for"),
     (exactly(head(200, transfer_encoding="gzip, chunked")), {}, "Transfer-Encoding"),
     (exactly(head(200, content_length="x")), {}, "not a number"),
     (exactly(head(200, content_length="-1")), {}, "not a number"),
     (exactly(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"), {}, "different values"),
+    (whole(PAGE), {"type": "transcript", "size_bytes": 9}, "9 were stated"),
+]
+NO_FILE: list[tuple[Answerer, dict[str, Any], str]] = [
+    (whole(b""), {}, "is empty"),
+    (chunked(), {}, "is empty"),
+    (exactly(head(200)), {}, "is empty"),
     (whole(PAGE), {"type": "image"}, "page where a medium"),
+    (whole(PAGE), {"type": "image", "sha256": "0" * 64}, "page where a medium"),
+    (whole(PAGE, content_type="text/html"), {"type": "image", "size_bytes": 7}, "page where a medium"),
     (whole(b"\xef\xbb\xbf\n  <HTML>"), {"content_type": "video/mp4"}, "page where a medium"),
     (whole(b"<?xml version='1.0'?><!-- x --><html><svg>"), {"type": "image"}, "page where a medium"),
     (whole(b'{"error": "gone"}'), {"type": "audio"}, "page where a medium"),
@@ -75,10 +80,18 @@ REFUSED: list[tuple[Answerer, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("answer", "announced", "problem"), REFUSED, ids=map(str, range(len(REFUSED))))
 def test_what_was_not_promised_is_refused(answer: Answerer, announced: dict[str, Any], problem: str) -> None:
-    """A wrong size or SHA-256, nothing at all, an encoding or a page are integrity failures."""
+    """A wrong size, SHA-256 or encoding is an integrity failure."""
     with ScriptedHost([answer]) as host, pytest.raises(IntegrityError, match=problem) as caught:
         fetch(host, **announced)
     assert caught.value.reason == "integrity_failed"
+
+
+@pytest.mark.parametrize(("answer", "announced", "problem"), NO_FILE, ids=map(str, range(len(NO_FILE))))
+def test_a_page_or_nothing_is_the_hosts_failure(answer: Answerer, announced: dict[str, Any], problem: str) -> None:
+    """As with a 5xx: a maintenance page with status 200 that lasts for hours kills no job."""
+    with ScriptedHost([answer]) as host, pytest.raises(DownloadError, match=problem) as caught:
+        fetch(host, **announced)
+    assert caught.value.reason == "download_failed"
 
 
 @pytest.mark.parametrize(
