@@ -184,17 +184,19 @@ def test_postgres_away_delays_a_worker_and_loses_nothing(
     """Every connection cut in mid-job and again between two; the outcome is written under the same lease."""
     worker = start()
     assert stalling.stalled.wait(30)
-    cut_connections(database_url)
+    cut_connections(bench, database_url)
     stalling.release()
     worker.wait_for(lambda: bench.record().state == "done", what="done")
     assert bench.outcome() == ("done", None, 1)
-    cut_connections(database_url)
+    cut_connections(bench, database_url)
     bench.claim("job_next", artifacts=[BODY])
     send(queue, "job_next")
     worker.wait_for(lambda: bench.record("job_next").state == "done", what="done")
 
 
-def cut_connections(database_url: str) -> None:
+def cut_connections(bench: Bench, database_url: str) -> None:
+    """Cut every connection but those of the test."""
+    bench.subject.store.close()
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
