@@ -145,6 +145,8 @@ def verified(answer: Answer, transfer: Transfer) -> Verified:
     promise, name = transfer.promise, answer.target.name
     if transfer.total is not None and transfer.received != transfer.total:
         raise IntegrityError(f"{name}: {transfer.received} bytes where the host announced {transfer.total}")
+    if not transfer.received:
+        raise DownloadError(f"{name}: the file is empty")
     promise.verify(size=transfer.received, sha256=transfer.sha256, name=name)
     promise.refuse_page(transfer.head, content_type=transfer.content_type, name=name)
     return Verified(transfer.received, transfer.sha256, transfer.content_type)

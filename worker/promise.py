@@ -54,9 +54,9 @@ class Promise:
             raise IntegrityError(f"{name}: {size} bytes where {self.size} were stated")
 
     def verify(self, *, size: int, sha256: str, name: str) -> None:
-        """Refuse a whole file that is empty (the host fails then), or of another size or SHA-256 than stated."""
+        """Refuse a whole file that is empty, or of another size or SHA-256 than stated."""
         if size == 0:
-            raise DownloadError(f"{name}: the file is empty")
+            raise IntegrityError(f"{name}: the file is empty")
         self.fit(size, name=name)
         if self.sha256 is not None and sha256 != self.sha256:
             raise IntegrityError(f"{name}: the SHA-256 is not the stated one")

@@ -78,10 +78,10 @@ class Transfer:
 
     def _begin(self, answer: Answer) -> None:
         self.total = length_of(answer)
-        if self.total is not None:
-            self.promise.fit(self.total, name=answer.target.name)
         self.validator = validator_of(answer)
         self.content_type = media_type(answer.header("Content-Type"))
+        if self.total:  # an empty file is refused when it has "arrived", as one of unknown length is
+            self.promise.fit(self.total, name=answer.target.name)
 
     def _continues(self, answer: Answer) -> bool:
         match = CONTENT_RANGE.fullmatch(answer.header("Content-Range") or "")
