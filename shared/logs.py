@@ -72,7 +72,7 @@ def configure(settings: Settings, *, process: str) -> Redactor:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
-    for noisy in ("httpx", "httpcore", "urllib3", "alembic", "apprise", "rq.worker", "uvicorn.access"):
+    for noisy in ("httpx", "httpcore", "alembic", "apprise", "rq.worker", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.configure(
         processors=[
