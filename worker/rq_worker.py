@@ -13,11 +13,7 @@ from enum import Enum, auto
 from typing import Any
 
 import rq
-from redis import Redis
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
-from redis.retry import Retry
 from rq.exceptions import DequeueTimeout
 from rq.serializers import JSONSerializer
 from rq.suspension import is_suspended
@@ -28,11 +24,11 @@ from shared import clock
 from shared.config import Settings
 from shared.logs import get_logger
 from worker.message import Message, MessageFailedError, describe
+from worker.redis_client import SOCKET_TIMEOUT_SECONDS, connect
 from worker.stop import StopFlag
 
 BLOCK_SECONDS = 0.5
 """How long one wait for a message lasts, and so how late an idle worker sees that it should stop."""
-SOCKET_TIMEOUT_SECONDS = 2
 HEARTBEAT = timedelta(seconds=3)
 HEARTBEAT_TTL = timedelta(seconds=10)
 """A killed worker and what it was doing disappear from RQ this long after its last heartbeat."""
@@ -239,15 +235,3 @@ class JobWorker(SimpleWorker):
     def _say_goodbye(self) -> None:
         with suppress(RedisError):
             self.register_death()  # type: ignore[no-untyped-call]  # RQ's
-
-
-def connect(settings: Settings) -> Redis:
-    """Return the worker's own client, never the enqueuer's; waiting and repeating are the loop's affair."""
-    if settings.redis_url is None:
-        raise ValueError("load the settings with REDIS_URL needed")
-    return Redis.from_url(
-        settings.redis_url.get_secret_value(),
-        socket_timeout=SOCKET_TIMEOUT_SECONDS,
-        socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
-        retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),
-    )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 
 from shared.claims.records import Claim, JobRecord, Message
 from shared.config import Settings
@@ -21,6 +22,7 @@ from worker.stop import StopFlag
 from worker.wiring import open_pipeline
 
 SECRET = "throwaway-handler-secret"
+FIRST, SECOND = b"\x89PNG\r\n\x1a\n first", b"\x89PNG\r\n\x1a\n second"
 
 
 @dataclass
@@ -98,6 +100,12 @@ class Bench:
         """Return a job's state, reason and attempts."""
         record = self.record(job_id)
         return record.state, record.reason, record.attempts
+
+    def files(self) -> dict[str, bytes]:
+        """Return every file below the storage root but the manifests, partials included."""
+        root = Path(self.pipeline.tools.locate("."))
+        found = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        return {name: content for name, content in found.items() if not name.endswith("manifest.json")}
 
     def handled_by(self, function: Callable[[Job], object]) -> None:
         """Use a handler from now on."""

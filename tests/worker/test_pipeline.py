@@ -12,18 +12,8 @@ from rq.timeouts import JobTimeoutException, UnixSignalDeathPenalty
 
 from shared.claims.records import Message
 from shared.errors import PermanentError, StoreUnavailableError
-from shared.sandbox.sume import Answer
-from tests.worker.bench import Bench
+from tests.worker.bench import FIRST, SECOND, Bench
 from worker.handler import Job
-
-FIRST, SECOND = b"\x89PNG\r\n\x1a\n first", b"\x89PNG\r\n\x1a\n second"
-
-
-def files_of(bench: Bench) -> dict[str, bytes]:
-    """Return every file below the storage root but the manifests, partials included."""
-    root = Path(bench.pipeline.tools.locate("."))
-    found = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    return {name: content for name, content in found.items() if not name.endswith("manifest.json")}
 
 
 def test_a_completed_job_becomes_verified_files_once(bench: Bench) -> None:
@@ -31,7 +21,7 @@ def test_a_completed_job_becomes_verified_files_once(bench: Bench) -> None:
     bench.claim("job_demo", artifacts=[FIRST, SECOND])
     assert bench.attempt() is None
     assert bench.outcome() == ("done", None, 1)
-    assert sorted(files_of(bench).values()) == [FIRST, SECOND]
+    assert sorted(bench.files().values()) == [FIRST, SECOND]
     assert [stored.bytes for stored in bench.record().artifacts] == [len(FIRST), len(SECOND)]
     manifest = json.loads(bench.storage.read("job_demo/manifest.json") or b"")
     assert [entry["path"] for entry in manifest["artifacts"]] == [a.path for a in bench.record().artifacts]
@@ -70,7 +60,7 @@ def test_an_attempt_that_fails_keeps_what_it_published_for_the_next(bench: Bench
     good, bad = job.artifacts
     bad.status = 503  # type: ignore[union-attr]  # bytes are hosted as a File
     bench.attempt()
-    assert list(files_of(bench).values()) == [FIRST]
+    assert list(bench.files().values()) == [FIRST]
     bad.status = None  # type: ignore[union-attr]  # the same
     bench.due()
     assert bench.attempt() is None
@@ -120,78 +110,6 @@ def test_a_host_that_is_not_listed_parks_the_job_uncounted(bench: Bench) -> None
         assert bench.outcome() == ("claimed", "host_not_allowed", 0)
         bench.due()
     assert bench.people.told[0] == ("host", "job_demo", "elsewhere.example")
-
-
-@pytest.mark.parametrize("listed_at", [None, "artifacts"])
-def test_a_list_that_is_missing_or_empty_is_asked_for(bench: Bench, listed_at: str | None) -> None:
-    job = bench.claim("job_demo", artifacts=[], listed_at=listed_at)
-    job.artifacts = [bench.sume.host("late.png", FIRST)]
-    assert bench.attempt() is None
-    assert list(files_of(bench).values()) == [FIRST]
-
-
-def test_a_job_without_files_is_done_when_sume_says_so_and_only_then(bench: Bench) -> None:
-    bench.claim("job_demo", artifacts=[])
-    bench.sume.override("job_demo", Answer.error(503, "unavailable"), times=1)
-    bench.attempt()
-    assert bench.outcome() == ("claimed", "sume_api_failed", 1)
-    bench.due()
-    assert bench.attempt() is None
-    assert bench.outcome() == ("done", None, 2)
-    assert bench.record().artifacts == ()
-
-    bench.claim("job_gone", artifacts=[])
-    bench.sume.override("job_gone", Answer.error(404, "not_found"))
-    bench.attempt("job_gone")
-    assert bench.outcome("job_gone") == ("dead", "no_artifact_list", 1)
-
-
-def test_retry_after_delays_the_job_within_bounds(bench: Bench) -> None:
-    bench.change_settings(poll_max_seconds=600.0)
-    for seconds, expected in (("120", 120), ("86400", 600)):
-        job_id = f"job_{seconds}"
-        bench.claim(job_id, artifacts=[])
-        bench.sume.override(job_id, Answer.error(429, "slow_down", retry_after=seconds))
-        bench.attempt(job_id)
-        record = bench.record(job_id)
-        assert record.next_look_at is not None
-        assert (record.next_look_at - record.updated_at).total_seconds() == pytest.approx(expected, abs=1)
-
-
-def test_expired_urls_are_exchanged_for_fresh_ones_within_the_attempt(bench: Bench) -> None:
-    """What was published before the exchange is kept as it was recorded, though Sume names it differently now."""
-    untyped = bench.sume.host("first.png", FIRST, stated={"content_type": None})
-    job = bench.claim("job_demo", artifacts=[untyped, SECOND])
-    good, expired = job.artifacts
-    expired.expire()  # type: ignore[union-attr]  # bytes are hosted as a File
-    good.filename = "renamed.png"  # type: ignore[union-attr]  # the same
-    assert bench.attempt() is None
-    assert bench.outcome() == ("done", None, 1)
-    assert sorted(files_of(bench).values()) == [FIRST, SECOND]
-    assert bench.record().artifacts[0].content_type == "image/png"  # as the host said, not the list
-    assert bench.sume.media_requests.count(untyped.path) == 1
-
-
-def test_a_list_that_was_just_asked_for_is_not_asked_for_again(bench: Bench) -> None:
-    job = bench.claim("job_demo", artifacts=[FIRST], listed_at=None)
-    job.artifacts[0].status = 403  # type: ignore[union-attr]  # bytes are hosted as a File
-    bench.attempt()
-    assert bench.outcome() == ("claimed", "download_failed", 1)
-    assert bench.sume.api_requests.count() == 1
-
-
-def test_urls_that_stay_expired_are_a_failed_download(bench: Bench) -> None:
-    """Asked once, and not at all without a key; an empty answer does not make the job done."""
-    job = bench.claim("job_demo", artifacts=[FIRST])
-    job.artifacts[0].expire()  # type: ignore[union-attr]  # bytes are hosted as a File
-    job.artifacts = []
-    bench.attempt()
-    assert bench.outcome() == ("claimed", "download_failed", 1)
-    assert bench.sume.api_requests.count() == 1
-    bench.due()
-    bench.change_tools(api=None)
-    bench.attempt()
-    assert bench.outcome() == ("claimed", "download_failed", 2)
 
 
 def test_a_failed_job_is_told_to_people_once_and_is_done_with_no_files(bench: Bench) -> None:
