@@ -59,7 +59,9 @@ class Child:
             return
         if beats:
             self.last_beat = time.monotonic()
-            self.proven = True
+            if not self.proven:
+                self.proven = True
+                log.info("worker.started", pid=self.pid)
 
     def ended(self) -> int | None:
         """Return its exit status, or None while it runs."""
@@ -148,11 +150,12 @@ class Supervisor:
 
     def _start_missing(self) -> None:
         for slot in self._slots:
+            if self._stop_requested:
+                return
             if not self._proven and self._children():
                 return  # one child says first whether the settings are good, so that it is said once
             if slot.vacant():
                 slot.child = Child(self._command, self._arguments)
-                log.info("worker.started", pid=slot.child.pid)
 
     def _reap(self) -> None:
         for slot in self._slots:
@@ -164,14 +167,16 @@ class Supervisor:
             status = child.ended()
             if status is None:
                 continue
+            if status == Exit.SETTINGS and not self._proven:  # it has said why, in the one line there should be
+                self._status = Exit.SETTINGS
+                self._stop_requested = True
+                slot.child = None
+                continue
             expected = status in (Exit.FINISHED, Exit.RECYCLED) or self._stop_requested
             (log.info if expected else log.error)("worker.ended", pid=child.pid, status=status)
             lived = timedelta(seconds=time.monotonic() - child.started)
             slot.clear(lived=lived, died=not expected, patience=self._patience)
             slot.done = self._burst and status == Exit.FINISHED
-            if status == Exit.SETTINGS and not self._proven:
-                self._status = Exit.SETTINGS
-                self._stop_requested = True
 
     def _kill_silent(self) -> None:
         now = time.monotonic()

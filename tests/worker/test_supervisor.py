@@ -102,7 +102,7 @@ def test_unusable_settings_stop_everything_with_one_line(toys: Toys) -> None:
     (toys.folder / "unusable").touch()
     supervisor = toys.start(3)
     assert supervisor.wait() == 2
-    assert supervisor.log().count("HANDLER: cannot be imported") == 1
+    assert supervisor.log() == "HANDLER: cannot be imported\n"
 
 
 def test_a_worker_that_dies_at_once_is_started_again_ever_more_slowly(toys: Toys) -> None:
@@ -124,7 +124,7 @@ def test_a_worker_that_has_done_its_share_is_replaced_without_a_pause(toys: Toys
     supervisor = toys.start(1, "--burst")
     assert supervisor.wait(within=timedelta(seconds=15)) == 0
     assert toys.ended("quick-5")
-    assert supervisor.log().count("worker.started") == 5
+    assert supervisor.log().count("status=3") == 4
     assert "error" not in supervisor.log()
 
 
