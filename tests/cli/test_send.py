@@ -110,10 +110,16 @@ def test_a_test_event_names_no_job(signing_cli: Cli) -> None:
 
 
 def test_a_receiver_that_is_away_is_one_line(signing_cli: Cli) -> None:
-    """Host and port are named; a user in the URL is not, nor is a proxy asked."""
-    signing_cli.set(http_proxy="http://127.0.0.1:9")
+    """Host and port are named; a user in the URL is not."""
     ran = signing_cli("send", "--url", "http://me:hunter22@127.0.0.1:1/hook?token=hunter22")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error: no answer from 127.0.0.1:1 ")
     assert ran.err.count("\n") == 1
     assert "hunter22" not in ran.err
+
+
+def test_no_proxy_is_asked(signing_cli: Cli) -> None:
+    """A developer's proxy does not know the developer's loopback."""
+    signing_cli.set(http_proxy="http://127.0.0.1:1", no_proxy=None)
+    with receiving(204) as receiver:
+        assert signing_cli("send", "--url", receiver.url).code == 0
