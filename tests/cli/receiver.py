@@ -58,6 +58,8 @@ def receiving(*codes: int) -> Iterator[Receiver]:
     with Receiver(*codes) as receiver:
         thread = threading.Thread(target=receiver.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield receiver
-        receiver.shutdown()
-        thread.join()
+        try:
+            yield receiver
+        finally:
+            receiver.shutdown()
+            thread.join()
