@@ -11,7 +11,6 @@ from shared.cli import deliver, demo, dev, doctor, look, operate, processes
 from shared.cli.terminal import complain
 from shared.errors import SettingsError, SumeJobsError, UsageError
 
-INTERRUPTED = 130
 GROUPS = (demo, dev, processes, deliver, look, operate, doctor)
 """Each registers its commands; `--help` lists them in this order."""
 
@@ -45,8 +44,6 @@ def main(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:  # wrong usage, as typer sees it
         complain(usage_line(error))
         return error.exit_code
-    except KeyboardInterrupt:  # before typer listens for it
-        return INTERRUPTED
     return status or 0
 
 

@@ -26,6 +26,7 @@ def test_a_missing_setting_is_the_processes_own_exit_2(tmp_path: Path, command: 
 def test_a_folder_of_the_users_is_not_taken_for_ours(tmp_path: Path) -> None:
     """A project may well have a package named api."""
     (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "__init__.py").touch()
     (tmp_path / "api" / "__main__.py").write_text("raise SystemExit('not ours')")
     assert "DATABASE_URL" in run_script("api", folder=tmp_path).err
 

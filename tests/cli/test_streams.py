@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.claims.records import Claim
+from shared.claims.states import Reason
 from shared.config import child_environment
 from tests.claims.postgres_subject import PostgresSubject
 from tests.cli.conftest import SCRIPT, run_script
@@ -44,7 +45,7 @@ def started(*arguments: str, folder: Path, **settings: str) -> subprocess.Popen[
     return subprocess.Popen(
         [str(SCRIPT), *arguments],
         cwd=folder,
-        env=child_environment(**{name.upper(): value for name, value in settings.items()}),
+        env=child_environment(PYTHONUNBUFFERED="", **{name.upper(): value for name, value in settings.items()}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -59,10 +60,12 @@ def error_of(process: subprocess.Popen[bytes]) -> bytes:
 
 def test_a_locale_without_utf8_ends_nothing(tmp_path: Path, subject: PostgresSubject, database_url: str) -> None:
     """What it cannot show is escaped."""
-    bring_to(subject, "job_a", "dead")
+    subject.deliver("job_a")
+    token = subject.take("job_a").token
+    subject.store.bury("job_a", token=token, reason=Reason.HANDLER_FAILED, error="déjà vu")
     ran = run_script("list", folder=tmp_path, database_url=database_url, PYTHONIOENCODING="ascii")
     assert (ran.code, ran.err) == (0, "")
-    assert "job_a" in ran.out
+    assert r"d\xe9j\xe0 vu" in ran.out
     assert ran.out.isascii()
 
 
