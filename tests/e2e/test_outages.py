@@ -80,7 +80,7 @@ def test_a_host_that_is_not_listed_parks_its_jobs_until_it_is(tmp_path: Path) ->
 
 
 def test_an_artifact_host_that_is_away_kills_no_job(system: System) -> None:
-    """Its failures are the world's: MAX_ATTEMPTS do not count before RETRY_FOR_SECONDS, and the job ends with the outage."""
+    """Its failures are the world's: MAX_ATTEMPTS alone buries nothing, and the job ends with the outage."""
     file = system.sume.host("/outage/a.png", b"outage" * 99, status=503)
     system.sume.add_job("job_outage", artifacts=[file])
     system.sume.deliver("job_outage")
