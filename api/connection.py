@@ -56,11 +56,18 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        answering = not self._arriving and not self.cycle.response_complete
-        if answering:
+        if not self._arriving:
             self._forget()
+            self._rest_if_answered_early()
         elif self._deadline is None:
             self._deadline = self.loop.call_later(self.time_limit.total_seconds(), self._cut)
+
+    def _rest_if_answered_early(self) -> None:
+        """Start uvicorn's own clock for idle connections: it stopped it when the rest of a refused request came."""
+        if self.cycle.response_complete and self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def _forget(self) -> None:
         if self._deadline is not None:
