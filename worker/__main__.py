@@ -9,7 +9,8 @@ from shared.config import Settings
 from shared.errors import SettingsError
 from worker.supervisor import Supervisor
 
-CHILD = (sys.executable, "-m", "worker.child")
+CHILD = (sys.executable, "-P", "-m", "worker.child")
+"""`-P`: a folder of the user's that is named `worker` or `shared` must not be run in place of ours."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -80,14 +80,14 @@ async def finish(result: Awaitable[object]) -> None:
 
 
 def load_handler(name: str, *, redactor: Redactor) -> Handler:
-    """Import `package.module:function`, the working directory included, as `rq worker` does.
+    """Import `package.module:function`, the working directory included, but after all that is installed.
 
     Raises SettingsError for what cannot be imported or called.
     """
     module_name, _, function_name = name.partition(":")
     folder = str(Path.cwd())
     if folder not in sys.path:
-        sys.path.insert(0, folder)
+        sys.path.append(folder)
     try:
         module = importlib.import_module(module_name)
     except BaseException as error:  # noqa: BLE001 - importing runs the user's code, SystemExit included
