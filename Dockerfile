@@ -31,7 +31,7 @@ USER 10001:10001
 # No `.env` lies here: a container is configured by its environment alone.
 WORKDIR /data
 VOLUME /data/artifacts
-EXPOSE 8000 9181
+EXPOSE 8000 8001 9181
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["sume-jobs"]
 CMD ["--help"]

@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import FrameType
 from typing import NoReturn
 
@@ -28,31 +29,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     logs.configure(settings, process="api")
-    try:
-        listener = listen(options.host, options.port)
-    except OSError as error:
-        sys.stderr.write(f"cannot listen on {options.host}:{options.port}: {reason_of(error)}\n")
-        return 1
-    with listener:
+    addresses = [(options.host, options.port), *([settings.ops_address] if settings.ops_address else [])]
+    with ExitStack() as opened:
+        listeners = []
+        for host, number in addresses:
+            try:
+                listeners.append(opened.enter_context(listen(host, number)))
+            except OSError as error:
+                sys.stderr.write(f"cannot listen on {host}:{number}: {reason_of(error)}\n")
+                return 1
         if options.processes == 1:
-            return serve(settings, listener=listener)
+            return serve(settings, listeners=listeners)
         with tempfile.TemporaryDirectory(prefix="sume-jobs-metrics-") as folder:
             # prometheus_client looks for its folder only here, when it is first imported, in each child.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # noqa: TID251 - the only way it can be told
             parent = os.getpid()
             return Processes(
-                lambda: serve(settings, listener=listener, parent=parent, metrics_folder=folder),
+                lambda: serve(settings, listeners=listeners, parent=parent, metrics_folder=folder),
                 count=options.processes,
+                stop_listening=opened.close,
             ).run()
 
 
 def serve(
-    settings: Settings, *, listener: socket.socket, parent: int | None = None, metrics_folder: str | None = None
+    settings: Settings, *, listeners: list[socket.socket], parent: int | None = None, metrics_folder: str | None = None
 ) -> int:
     """Import the receiver only in the process that serves: connections and metrics are not to cross a fork."""
     from api import server  # noqa: PLC0415
 
-    return server.serve(settings, listener=listener, parent=parent, metrics_folder=metrics_folder)
+    return server.serve(settings, listeners=listeners, parent=parent, metrics_folder=metrics_folder)
 
 
 def stop_before_serving(_number: int, _frame: FrameType | None) -> NoReturn:

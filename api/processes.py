@@ -17,9 +17,10 @@ RESTART_WAIT_SECONDS = 0.5
 class Processes:
     """A parent that serves nothing itself and connects to nothing, so that forking it is safe."""
 
-    def __init__(self, serve: Callable[[], int], *, count: int) -> None:
+    def __init__(self, serve: Callable[[], int], *, count: int, stop_listening: Callable[[], None]) -> None:
         self._serve = serve
         self._count = count
+        self._stop_listening = stop_listening
         self._children: set[int] = set()
 
     def run(self) -> int:
@@ -69,7 +70,11 @@ class Processes:
         return ended
 
     def _stop(self) -> int:
-        """Tell the children to stop; one that does not in time is killed."""
+        """Tell the children to stop; one that does not in time is killed.
+
+        Our own hold on the sockets goes first: clients are then refused, not left waiting for nobody.
+        """
+        self._stop_listening()
         self._signal_all(signal.SIGTERM)
         deadline = time.monotonic() + STOP_WITHIN.total_seconds()
         in_order = True

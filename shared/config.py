@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -16,6 +17,9 @@ from shared.errors import SettingsError
 HANDLER_PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 HOST_PATTERN = re.compile(r"(\*\.)?(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:[0-9]{1,5})?")
 HEADER_PATTERN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+ADDRESS_PATTERN = re.compile(
+    r"(\[(?P<v6>[0-9a-fA-F:.]+)\]|[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?):(?P<port>[0-9]{1,5})"
+)
 QUEUE_PATTERN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -96,6 +100,23 @@ def check_alert_url(value: str) -> str:
     return value
 
 
+def check_address(value: str) -> str:
+    """Accept host:port, an IPv6 host in brackets."""
+    found = ADDRESS_PATTERN.fullmatch(value)
+    if not found or not 1 <= int(found["port"]) <= 65_535 or not is_ipv6(found["v6"] or "::"):  # noqa: PLR2004 - TCP's
+        raise ValueError("must be host:port, an IPv6 host in brackets")
+    return value
+
+
+def is_ipv6(text: str) -> bool:
+    """Whether the text is an IPv6 address."""
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
 Commas = BeforeValidator(split_commas)
 Secrets = Annotated[tuple[SecretStr, ...], NoDecode, Commas]
 HostEntry = Annotated[
@@ -151,6 +172,7 @@ class Settings(BaseSettings):
     handler: Annotated[str, matching(HANDLER_PATTERN, "package.module:function")] | None = None
     alert_urls: Annotated[tuple[AlertUrl, ...], NoDecode, Commas] = ()
     ops_token: SecretStr | None = None
+    ops_bind: Annotated[str, AfterValidator(check_address)] | None = None
     log_format: Literal["json", "console"] = "json"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -182,6 +204,14 @@ class Settings(BaseSettings):
     def storage_path(self) -> Path:
         """The folder behind a `file://` STORAGE_URL, absolute."""
         return Path(self.storage_url.removeprefix("file://")).absolute()
+
+    @property
+    def ops_address(self) -> tuple[str, int] | None:
+        """The host, without brackets, and the port of OPS_BIND."""
+        if self.ops_bind is None:
+            return None
+        host, _, port = self.ops_bind.rpartition(":")
+        return host.strip("[]"), int(port)
 
     def secret_values(self) -> list[str]:
         """Every secret text in these settings, for the log pipeline to strike out (I9)."""

@@ -69,6 +69,17 @@ def test_signing_secrets_are_split_and_trimmed(value: str, secrets: tuple[bytes,
         ("log_format", "xml", "console"),
         ("artifact_allow_insecure", "perhaps", "boolean"),
         ("sume_api_base_url", "ftp://api", "https://"),
+        ("ops_bind", "8001", "host:port"),
+        ("ops_bind", ":8001", "host:port"),
+        ("ops_bind", "hunter2", "host:port"),
+        ("ops_bind", "hunter2:", "host:port"),
+        ("ops_bind", "hunter2:x", "host:port"),
+        ("ops_bind", "127.0.0.1:0", "host:port"),
+        ("ops_bind", "127.0.0.1:65536", "host:port"),
+        ("ops_bind", "127.0.0.1:٨٠", "host:port"),
+        ("ops_bind", "::1:8001", "host:port"),
+        ("ops_bind", "http://hunter2:80", "host:port"),
+        ("ops_bind", "[:::]:8001", "host:port"),
     ],
 )
 def test_an_unusable_value_is_refused_by_its_name(name: str, value: str, problem: str) -> None:
@@ -108,3 +119,17 @@ def test_a_child_is_given_none_of_our_settings_but_those_named(monkeypatch: pyte
     assert environment["QUEUE_NAME"] == "mine"
     assert "OPS_TOKEN" not in environment
     assert "PATH" in environment
+
+
+@pytest.mark.parametrize(
+    ("value", "address"),
+    [
+        ("127.0.0.1:8001", ("127.0.0.1", 8001)),
+        ("ops.example.com:65535", ("ops.example.com", 65535)),
+        ("[::1]:8001", ("::1", 8001)),
+        ("", None),
+    ],
+)
+def test_the_address_for_operators(value: str, address: tuple[str, int] | None) -> None:
+    """Host and port, IPv6 out of its brackets; unset and blank are the same."""
+    assert load(ops_bind=value or None).ops_address == address

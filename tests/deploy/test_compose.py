@@ -13,12 +13,18 @@ from shared.config import Settings
 from shared.dashboard.__main__ import parse as parse_dashboard
 from tests.deploy.files import VARIABLE, compose, example, instructions, ours, read, services
 
-WEB = {"api": 8000, "rq-dashboard": 9181}
+WEB = {"api": [8000, 8001], "rq-dashboard": [9181]}
 
 
 def environment(service: dict[str, Any]) -> dict[str, str]:
     """Return a service's environment with every variable filled in."""
     return {name: VARIABLE.sub("filled", str(value)) for name, value in service.get("environment", {}).items()}
+
+
+def settings_of(name: str) -> Settings:
+    """Return the settings that a service of ours is given by docker-compose.yml."""
+    given = environment(ours()[name])
+    return Settings.load(_env_file=None, **{key.lower(): value for key, value in given.items()})
 
 
 def test_the_services() -> None:
@@ -42,12 +48,13 @@ def test_commands_are_commands_of_ours(name: str) -> None:
 
 def test_listeners_are_where_ports_and_checks_look() -> None:
     """The api and the dashboard listen in the container where their port is published from and checked."""
-    for name, port in WEB.items():
+    for name, ports in WEB.items():
         service = ours()[name]
         parsed = parse_api(service["command"][1:]) if name == "api" else parse_dashboard(service["command"])
-        assert (parsed.host, parsed.port) == ("0.0.0.0", port)
-        assert service["ports"] == [f"127.0.0.1:{port}:{port}"]
-        assert f"EXPOSE {' '.join(map(str, WEB.values()))}" in read("Dockerfile")
+        assert (parsed.host, parsed.port) == ("0.0.0.0", ports[0])
+        assert service["ports"] == [f"127.0.0.1:{port}:{port}" for port in ports]
+    assert settings_of("api").ops_address == ("0.0.0.0", WEB["api"][1])
+    assert f"EXPOSE {' '.join(str(port) for ports in WEB.values() for port in ports)}" in read("Dockerfile")
     assert ours()["rq-dashboard"]["entrypoint"] == ["python", "-m", "shared.dashboard"]
 
 
@@ -61,9 +68,8 @@ def test_only_loopback_is_published() -> None:
 @pytest.mark.parametrize("name", sorted(ours()))
 def test_environments_are_settings(name: str) -> None:
     """Every name is a setting, and every value one that can be used."""
-    given = environment(ours()[name])
-    assert {key.lower() for key in given} <= set(Settings.model_fields)
-    settings = Settings.load(_env_file=None, **{key.lower(): value for key, value in given.items()})
+    assert {key.lower() for key in environment(ours()[name])} <= set(Settings.model_fields)
+    settings = settings_of(name)
     assert settings.redis_url == SecretStr("redis://valkey:6379/0")
     if name != "rq-dashboard":
         assert settings.database_url == SecretStr("postgresql://sume:filled@postgres:5432/sume_jobs")
@@ -154,11 +160,11 @@ def test_valkey_keeps_what_it_is_given() -> None:
 
 @pytest.mark.parametrize(("name", "path"), [("api", "/readyz"), ("rq-dashboard", "/livez")])
 def test_health_checks_ask_what_is_answered(name: str, path: str) -> None:
-    """The check is Python that can be read, and asks our own port for a path we serve."""
+    """The check is Python that can be read, and asks the port that serves it for a path of ours."""
     kind, program, option, code = ours()[name]["healthcheck"]["test"]
     assert (kind, program, option) == ("CMD", "python", "-c")
     texts = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
-    assert {"127.0.0.1", WEB[name], path} <= set(texts)
+    assert {"127.0.0.1", WEB[name][-1], path} <= set(texts)
     source = "api/health.py" if name == "api" else "shared/dashboard/app.py"
     assert f'"{path}"' in read(source)
 
