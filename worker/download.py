@@ -41,6 +41,7 @@ def tls_context() -> ssl.SSLContext:
     """Return the TLS settings of every download: the system's certificates (or SSL_CERT_FILE), host names checked."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # set by default before Python 3.11.4; see Connection.secure
     return context
 
 
