@@ -5,7 +5,7 @@ from collections.abc import Callable
 from api.body import too_large
 from shared.config import Settings
 from shared.errors import DeliveryError
-from shared.sume.signature import matches, parse_signatures, parse_timestamp
+from shared.sume.signature import matches, parse_signatures, parse_timestamp, tag_of
 
 Headers = list[tuple[bytes, bytes]]
 """As ASGI has them: names in lower case, in the order received, repeated ones repeated."""
@@ -17,6 +17,7 @@ class Checks:
     def __init__(self, settings: Settings, *, unix_seconds: Callable[[], float]) -> None:
         self._unix_seconds = unix_seconds
         self._secrets = settings.signing_secrets
+        self._tags = [tag_of(secret) for secret in self._secrets]
         self._signature_header = settings.sume_signature_header.lower().encode()
         self._timestamp_header = settings.sume_timestamp_header.lower().encode()
         self._limit = settings.webhook_max_bytes
@@ -50,9 +51,13 @@ class Checks:
             )
         return signatures, stamps[0]
 
-    def check_signature(self, signatures: list[bytes], timestamp: bytes, body: bytes) -> None:
-        """Refuse a body that nobody with the secret signed, or not lately; the genuine is told why it is stale."""
-        if not matches(self._secrets, timestamp=timestamp, body=body, signatures=signatures):
+    def check_signature(self, signatures: list[bytes], timestamp: bytes, body: bytes) -> list[str]:
+        """Refuse a body that nobody with the secret signed, or not lately; the genuine is told why it is stale.
+
+        Returns the tags of the secrets that signed it.
+        """
+        signers = matches(self._secrets, timestamp=timestamp, body=body, signatures=signatures)
+        if not signers:
             raise DeliveryError(
                 "bad_signature", "The signature does not match; compare the signing secret on both sides."
             )
@@ -61,3 +66,4 @@ class Checks:
                 "stale_timestamp",
                 f"The timestamp is more than {self._tolerance:g} seconds away; compare the clocks on both sides.",
             )
+        return [self._tags[position] for position in signers]

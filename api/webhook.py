@@ -63,6 +63,7 @@ class Webhook:
             await answer_refusal(error, receive, send)
         else:
             self._metrics.delivery_answered(code)
+            self._tally.accepted()
             await send_accepted(send)
 
     async def _take(self, scope: Scope, receive: Receive, *, started: float) -> str:
@@ -71,7 +72,7 @@ class Webhook:
         self._checks.check_announced(scope["method"], scope["headers"])
         signatures, timestamp = self._checks.read_signature(scope["headers"])
         body = await read_body(receive, limit=self._limit, deadline=deadline)
-        self._checks.check_signature(signatures, timestamp, body)
+        self._tally.signed(self._checks.check_signature(signatures, timestamp, body))
         try:
             delivery = parse_delivery(body)
         except QuarantinedError as error:
@@ -92,6 +93,8 @@ class Webhook:
     async def _claim(self, event: Event, *, deadline: float, started: float) -> None:
         result = await stored(self._group_commit.claim(event), deadline=deadline)
         self._metrics.claim_committed(new=result.new, conflict=result.conflict)
+        if not result.new and result.deliveries > 1:
+            self._tally.redelivered()
         get_logger().info(
             "delivery.accepted",
             job_id=event.job_id,
@@ -111,14 +114,15 @@ class Webhook:
 
     def _note_refusal(self, error: DeliveryError, headers: Headers, *, started: float) -> None:
         self._metrics.delivery_answered(error.code)
-        self._tally.refused(error.code)
+        names = header_names(headers)
+        self._tally.refused(error.code, headers=names)
         cause, log = error.__cause__, get_logger()
         note = log.info if REFUSALS[error.code] < SERVER_FAULTS else log.warning
         note(
             "delivery.refused",
             code=error.code,
             problem=str(cause if isinstance(cause, StoreUnavailableError) else error),
-            headers=header_names(headers),
+            headers=names,
             seconds=elapsed(started),
         )
 

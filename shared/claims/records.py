@@ -1,10 +1,12 @@
 """The facts that cross the border of a claim store."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from shared.claims.hosts import Circuit
 from shared.claims.states import Reason, State
 from shared.event import Event, Source, Status, StoredArtifact
 
@@ -60,6 +62,8 @@ class Lease:
     acknowledged: bool
     artifacts: tuple[StoredArtifact, ...]
     """Files that earlier attempts verified and published."""
+    failing_hosts: Mapping[str, bool] = field(default_factory=dict)
+    """Artifact hosts that failed since they last worked, and whether the circuit of each is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +167,20 @@ class Stats:
     unacknowledged: int
     refused: dict[str, int]
     last_test_at: datetime | None
+    last_accepted_at: datetime | None = None
+    """When a delivery was last answered 2xx, to a few seconds."""
+    refused_headers: dict[str, str] = field(default_factory=dict)
+    """By code, the names of the headers that came with the last delivery refused with it."""
+    secrets_used: dict[str, datetime] = field(default_factory=dict)
+    """By its tag (`shared.sume.signature.tag_of`), when a secret last signed a delivery that was taken."""
+    last_seen: dict[str, datetime] = field(default_factory=dict)
+    """By role (scheduler, worker), when any of them last said that it lives."""
+    alive: dict[str, int] = field(default_factory=dict)
+    """By role, how many said so within a minute."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Claimed jobs by reason, those without one left out."""
+    circuits: tuple[Circuit, ...] = ()
+    """Artifact hosts that fail for everybody."""
 
 
 @dataclass(frozen=True, slots=True)

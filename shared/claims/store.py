@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
+from shared.claims.hosts import CircuitStore, HostStore
+from shared.claims.quarantine import QuarantineStore
 from shared.claims.records import (
     AuditRecord,
     Claim,
@@ -25,6 +27,7 @@ from shared.claims.records import (
     Stats,
 )
 from shared.claims.states import Reason
+from shared.claims.watch import AlertStore, WatchStore
 from shared.event import StoredArtifact
 
 
@@ -48,8 +51,12 @@ class ReceivingStore(Protocol):
         """Keep a signed body that was not understood, once with its count."""
         ...
 
-    def count(self, counts: Mapping[str, int]) -> None:
-        """Add to the counters shown in `stats`: `refused:<code>` and `webhook.test`."""
+    def count(self, counts: Mapping[str, int], *, details: Mapping[str, str]) -> None:
+        """Add to the counters behind `stats`; a detail is kept with its counter until the next one.
+
+        Names: `refused:<code>` (its detail names the headers that came), `webhook.test`, `accepted`, `redelivered`
+        and `secret:<tag>`.
+        """
         ...
 
     def check(self) -> None:
@@ -64,7 +71,7 @@ class ReceivingStore(Protocol):
         ...
 
 
-class LeaseStore(Protocol):
+class LeaseStore(HostStore, Protocol):
     """What a worker needs. A write that names a token wins only while that lease is the current one (I5)."""
 
     def take_lease(self, job_id: str, *, token: UUID, owner: str, lease: timedelta, max_attempts: int) -> Lease | None:
@@ -93,8 +100,20 @@ class LeaseStore(Protocol):
         """
         ...
 
-    def hand_back(self, job_id: str, *, token: UUID, reason: Reason, error: str | None, wait: timedelta) -> bool:
-        """Move running back to claimed without counting the attempt (shutdown, parked)."""
+    def hand_back(
+        self,
+        job_id: str,
+        *,
+        token: UUID,
+        reason: Reason,
+        error: str | None,
+        wait: timedelta,
+        waits_for_host: str | None = None,
+    ) -> bool:
+        """Move running back to claimed without counting the attempt (shutdown, parked, waiting).
+
+        Where it waits for a host with an open circuit, `tend_circuits` decides when it is due.
+        """
         ...
 
     def bury(self, job_id: str, *, token: UUID | None, reason: Reason, error: str) -> bool:
@@ -106,7 +125,7 @@ class LeaseStore(Protocol):
         ...
 
 
-class SweepStore(Protocol):
+class SweepStore(CircuitStore, Protocol):
     """What the scheduler needs. Any number may call at once: each row goes to one of them."""
 
     def lose_leases(self, *, limit: int) -> list[str]:
@@ -172,15 +191,7 @@ class OperatorStore(Protocol):
         ...
 
 
-class AlertStore(Protocol):
-    """What keeps alerts from repeating, across processes."""
-
-    def may_alert(self, kind: str, subject: str, *, every: timedelta) -> int | None:
-        """Return how many of this kind and subject were held back since the last, or None to hold this one back."""
-        ...
-
-
-class Store(ReceivingStore, LeaseStore, SweepStore, OperatorStore, AlertStore, Protocol):
+class Store(ReceivingStore, LeaseStore, SweepStore, OperatorStore, QuarantineStore, WatchStore, AlertStore, Protocol):
     """All of it, as one database gives it."""
 
     def close(self) -> None:

@@ -30,12 +30,19 @@ def parse_signatures(value: bytes) -> list[bytes]:
     return [match[1].lower() for match in matches if match]
 
 
-def matches(secrets: Sequence[bytes], *, timestamp: bytes, body: bytes, signatures: Iterable[bytes]) -> bool:
-    """Whether any secret made any of the signatures; every pair is compared, each in constant time."""
+def tag_of(secret: bytes) -> str:
+    """Return a name for a secret by which its use can be remembered, wherever it stands in the list.
+
+    Of 16 bits only, so that whoever reads it cannot check a guess: one secret in 65,536 has the same.
+    """
+    return hmac.new(secret, b"sume-jobs: which secret signed", hashlib.sha256).hexdigest()[:4]
+
+
+def matches(secrets: Sequence[bytes], *, timestamp: bytes, body: bytes, signatures: Iterable[bytes]) -> frozenset[int]:
+    """Return which of the secrets made any of the signatures; every pair is compared, each in constant time."""
     message = timestamp + b"." + body
     wanted = [hmac.new(secret, message, hashlib.sha256).hexdigest().encode() for secret in secrets]
-    found = False
+    found: set[int] = set()
     for signature in signatures:
-        for expected in wanted:
-            found |= hmac.compare_digest(expected, signature)
-    return found
+        found.update(n for n, expected in enumerate(wanted) if hmac.compare_digest(expected, signature))
+    return frozenset(found)

@@ -81,9 +81,11 @@ class FakeCounters:
     def __init__(self) -> None:
         self.problem: Exception | None = None
         self.counts: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
 
-    def count(self, counts: Mapping[str, int]) -> None:
+    def count(self, counts: Mapping[str, int], *, details: Mapping[str, str]) -> None:
         """Add, or raise."""
         if self.problem is not None:
             raise self.problem
         self.counts.update(counts)
+        self.details.update(details)

@@ -16,15 +16,17 @@ def test_counts_that_could_not_be_written_are_kept_for_the_next_time() -> None:
     async def story() -> None:
         lane = Lane("test", threads=1, capacity=4)
         tally = Tally(store, lane=lane, within=timedelta(seconds=10))
-        tally.refused("bad_signature")
+        tally.refused("bad_signature", headers=["host", "x-signature"])
         tally.tested()
         store.problem = StoreUnavailableError("away")
         await tally.write()
-        tally.refused("bad_signature")
+        tally.refused("bad_signature", headers=["host"])
+        tally.refused("missing_signature", headers=["host", "host", "x\0y", "a b", "x-sig", "x-" + "y" * 80])
         store.problem = None
         await tally.write()
         await tally.write()
         lane.close()
 
     asyncio.run(story())
-    assert store.counts == {"refused:bad_signature": 2, "webhook.test": 1}
+    assert store.counts == {"refused:bad_signature": 2, "refused:missing_signature": 1, "webhook.test": 1}
+    assert store.details == {"refused:bad_signature": "host", "refused:missing_signature": "host, x-sig"}

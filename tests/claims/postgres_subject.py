@@ -13,8 +13,12 @@ AGE_JOBS = """UPDATE sume_jobs SET registered_at = registered_at - %(t)s, first_
     pruned_at = pruned_at - %(t)s"""
 AGE_REST = (
     "UPDATE sume_timeline SET at = at - %(t)s",
+    """UPDATE sume_hosts SET last_failure_at = last_failure_at - %(t)s, open_since = open_since - %(t)s,
+        next_probe_at = next_probe_at - %(t)s""",
     "UPDATE sume_alerts SET sent_at = sent_at - %(t)s",
     "UPDATE sume_quarantine SET first_seen = first_seen - %(t)s, last_seen = last_seen - %(t)s",
+    "UPDATE sume_counters SET last_at = last_at - %(t)s",
+    "UPDATE sume_heartbeats SET last_at = last_at - %(t)s",
 )
 PLAIN_INSERT = """INSERT INTO sume_jobs
 (job_id, event, status, payload) VALUES (%s, 'job.completed', 'OK', '{"event":"job.completed"}') ON CONFLICT (job_id)

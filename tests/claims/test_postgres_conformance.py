@@ -6,9 +6,12 @@ import pytest
 
 from tests.claims.postgres_subject import PostgresSubject
 from tests.conformance.claiming import ClaimingConformance
+from tests.conformance.hosts import HostsConformance
 from tests.conformance.leasing import LeasingConformance
 from tests.conformance.operating import OperatingConformance
+from tests.conformance.quarantine import QuarantineConformance
 from tests.conformance.sweeping import SweepingConformance
+from tests.conformance.watching import WatchingConformance
 
 
 @pytest.fixture
@@ -33,3 +36,15 @@ class TestSweeping(SweepingConformance):
 
 class TestOperating(OperatingConformance):
     """Operation on PostgreSQL."""
+
+
+class TestQuarantine(QuarantineConformance):
+    """The quarantine on PostgreSQL."""
+
+
+class TestWatching(WatchingConformance):
+    """What is watched on PostgreSQL."""
+
+
+class TestHosts(HostsConformance):
+    """Artifact hosts on PostgreSQL."""

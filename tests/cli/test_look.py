@@ -97,7 +97,7 @@ def test_statistics_count_everything(cli: Cli, subject: PostgresSubject) -> None
     """With the depth of the queue, and why polling is off."""
     bring_to(subject, "job_dead", "dead")
     subject.deliver("job_error", "job.failed")
-    subject.store.count({"refused:bad_signature": 3})
+    subject.store.count({"refused:bad_signature": 3}, details={})
     view = cli("stats", "--json").json()
     assert view["states"] == {"expected": 0, "claimed": 1, "running": 0, "done": 0, "dead": 1}
     assert (view["queue_depth"], view["unacknowledged"]) == (0, 1)

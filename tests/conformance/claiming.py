@@ -193,10 +193,11 @@ class ClaimingConformance:
 
     def test_counters_add_up(self, subject: Subject) -> None:
         """Refusals and tests are shown in the statistics."""
-        subject.store.count({"refused:bad_signature": 2, "webhook.test": 1})
-        subject.store.count({"refused:bad_signature": 3})
+        subject.store.count({"refused:bad_signature": 2, "webhook.test": 1}, details={"refused:bad_signature": "host"})
+        subject.store.count({"refused:bad_signature": 3}, details={})
         stats = subject.store.stats()
         assert stats.refused == {"bad_signature": 5}
+        assert stats.refused_headers == {"bad_signature": "host"}
         assert stats.last_test_at is not None
 
     def test_a_healthy_store_can_be_written(self, subject: Subject) -> None:

@@ -1,5 +1,7 @@
 """The signature: what was signed matches, and nothing else does."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ PUBLISHED = "4d63be28e1b05ad75c48d37b00e6bec48e978c20ebfb85345cd338fd1fc49483"
 def accepts(secrets: list[bytes], *, timestamp: str, body: bytes, header: str | bytes) -> bool:
     """Verify a header as the receiver does."""
     raw = header if isinstance(header, bytes) else header.encode()
-    return matches(secrets, timestamp=timestamp.encode(), body=body, signatures=parse_signatures(raw))
+    return bool(matches(secrets, timestamp=timestamp.encode(), body=body, signatures=parse_signatures(raw)))
 
 
 def test_the_scheme_is_the_published_one() -> None:
@@ -68,6 +70,29 @@ def test_nothing_matches_without_secrets_or_signatures() -> None:
     header = sign(b"s", timestamp="1", body=b"")
     assert not accepts([], timestamp="1", body=b"", header=header)
     assert not matches([b"s"], timestamp=b"1", body=b"", signatures=[])
+
+
+class Touchy(bytes):
+    """Bytes that may not be compared by a comparison that stops at the first difference."""
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("compared with ==")
+
+    __hash__ = bytes.__hash__
+
+
+def test_every_pair_is_compared_in_constant_time() -> None:
+    """Neither the place of a difference nor that of the match shows in the time: no ==, no early end."""
+    good = Touchy(sign(b"s", timestamp="1", body=b"x").removeprefix("v1=").encode())
+    compared: list[bytes] = []
+
+    def signatures() -> Iterator[bytes]:
+        for signature in (good, Touchy(b"0" * 64), good):
+            compared.append(signature)
+            yield signature
+
+    assert matches([b"s", b"other"], timestamp=b"1", body=b"x", signatures=signatures())
+    assert len(compared) == 3
 
 
 @given(st.lists(st.sampled_from(["v0=x", "v2=" + HEX, "", " ", "v1=", "v1=" + "f" * 64]), max_size=5), st.data())

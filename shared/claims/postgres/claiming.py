@@ -1,6 +1,5 @@
 """Claiming jobs, and what else a receiver writes."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,17 +57,12 @@ EXPECT = text("""
     ON CONFLICT (job_id) DO NOTHING
 """)
 
-# Keep a body that was not understood, once.
-QUARANTINE = text("""
-    INSERT INTO sume_quarantine AS q (reason, body, body_sha256) VALUES (:reason, :body, :body_sha256)
-    ON CONFLICT (body_sha256) DO UPDATE SET count = q.count + 1, last_seen = now(), reason = excluded.reason
-""")
-
 # Add up the counters that receivers keep in memory; sorted names keep two receivers from a deadlock.
 COUNT = text("""
-    INSERT INTO sume_counters AS c (name, count)
-    SELECT * FROM unnest(cast(:names AS text[]), cast(:counts AS bigint[]))
-    ON CONFLICT (name) DO UPDATE SET count = c.count + excluded.count, last_at = now()
+    INSERT INTO sume_counters AS c (name, count, detail)
+    SELECT * FROM unnest(cast(:names AS text[]), cast(:counts AS bigint[]), cast(:details AS text[]))
+    ON CONFLICT (name) DO UPDATE SET
+        count = c.count + excluded.count, last_at = now(), detail = coalesce(excluded.detail, c.detail)
 """)
 
 # Whether a claim could be stored now.
@@ -152,16 +146,16 @@ class Claiming:
         """See ReceivingStore.expect."""
         return self._database.changed(EXPECT, job_id=job_id, status_url=status_url, due_in=due_in) == 1
 
-    def quarantine(self, body: bytes, *, reason: str) -> None:
-        """See ReceivingStore.quarantine."""
-        digest = hashlib.sha256(body).digest()
-        self._database.changed(QUARANTINE, reason=reason, body=body, body_sha256=digest)
-
-    def count(self, counts: Mapping[str, int]) -> None:
+    def count(self, counts: Mapping[str, int], *, details: Mapping[str, str]) -> None:
         """See ReceivingStore.count."""
         names = sorted(counts)
         if names:
-            self._database.changed(COUNT, names=names, counts=[counts[name] for name in names])
+            self._database.changed(
+                COUNT,
+                names=names,
+                counts=[counts[name] for name in names],
+                details=[details.get(name) for name in names],
+            )
 
     def check(self) -> None:
         """See ReceivingStore.check."""

@@ -138,4 +138,4 @@ class Hosts:
 
 def open_circuits(database: Database) -> tuple[Circuit, ...]:
     """Return every open circuit, the oldest first."""
-    return tuple(Circuit(*row) for row in database.rows(CIRCUITS))
+    return tuple(Circuit(**row._mapping) for row in database.rows(CIRCUITS))  # noqa: SLF001 - public in SQLAlchemy

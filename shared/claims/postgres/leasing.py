@@ -19,11 +19,12 @@ from shared.event import StoredArtifact
 TAKE = noted(
     """
     UPDATE sume_jobs SET state = 'running', lease_token = :token, lease_owner = :owner, wake_at = now() + :lease,
-        not_before = NULL, updated_at = now(),
+        not_before = NULL, waits_for_host = NULL, updated_at = now(),
         attempts = attempts + CASE WHEN strikes >= :max_attempts THEN 0 ELSE 1 END
     WHERE job_id = :job_id AND state = 'claimed' AND (not_before IS NULL OR not_before <= now())
     RETURNING job_id, state, attempts, event, status, payload, status_url, strikes, reason, error,
-        now() - open_since AS claimed_for, acknowledged_at IS NOT NULL AS acknowledged
+        now() - open_since AS claimed_for, acknowledged_at IS NOT NULL AS acknowledged,
+        (SELECT jsonb_object_agg(host, sume_hosts.open_since IS NOT NULL) FROM sume_hosts) AS hosts
     """,
     cause="lease taken",
     detail="'by ' || cast(:owner AS text)",
@@ -71,7 +72,7 @@ FINISH = text("""
 RELEASE = noted(
     """
     UPDATE sume_jobs SET state = 'claimed', lease_token = NULL, wake_at = now() + :wait, not_before = now() + :wait,
-        reason = :reason, error = :error, updated_at = now(),
+        reason = :reason, error = :error, waits_for_host = :waits_for_host, updated_at = now(),
         attempts = attempts - :uncounted, strikes = strikes + :strike
     WHERE job_id = :job_id AND state = 'running' AND lease_token = :token
     RETURNING job_id, state, attempts, reason, error
@@ -131,6 +132,7 @@ class Leasing:
             claimed_for=row.claimed_for,
             acknowledged=row.acknowledged,
             artifacts=stored_artifacts(self._database, [job_id])[job_id],
+            failing_hosts=row.hosts or {},
         )
 
     def renew(self, job_id: str, *, token: UUID, lease: timedelta) -> bool:
@@ -150,11 +152,20 @@ class Leasing:
     def release(self, job_id: str, *, token: UUID, reason: Reason, error: str, wait: timedelta) -> bool:
         """See LeaseStore.release."""
         strike = int(reason not in WORLD_REASONS)
-        return self._release(job_id, token, reason, error, wait, uncounted=0, strike=strike)
+        return self._release(job_id, token, reason, error, wait, uncounted=0, strike=strike, waits_for_host=None)
 
-    def hand_back(self, job_id: str, *, token: UUID, reason: Reason, error: str | None, wait: timedelta) -> bool:
+    def hand_back(
+        self,
+        job_id: str,
+        *,
+        token: UUID,
+        reason: Reason,
+        error: str | None,
+        wait: timedelta,
+        waits_for_host: str | None = None,
+    ) -> bool:
         """See LeaseStore.hand_back."""
-        return self._release(job_id, token, reason, error, wait, uncounted=1, strike=0)
+        return self._release(job_id, token, reason, error, wait, uncounted=1, strike=0, waits_for_host=waits_for_host)
 
     def _release(  # noqa: PLR0913 - the one statement behind both
         self,
@@ -166,6 +177,7 @@ class Leasing:
         *,
         uncounted: int,
         strike: int,
+        waits_for_host: str | None,
     ) -> bool:
         row = self._database.row(
             RELEASE,
@@ -176,6 +188,7 @@ class Leasing:
             wait=wait,
             uncounted=uncounted,
             strike=strike,
+            waits_for_host=waits_for_host,
         )
         return row is not None
 

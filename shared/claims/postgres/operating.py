@@ -29,7 +29,8 @@ from shared.event import StoredArtifact
 
 JOB_COLUMNS = """job_id, state, event, status, deliveries, attempts, source, conflict_with IS NOT NULL AS conflict,
     conflict_with, coalesce(error, event_error) AS error, reason, status_url, first_seen, last_seen, updated_at,
-    wake_at AS next_look_at, acknowledged_at, pruned_at"""
+    coalesce((SELECT h.next_probe_at FROM sume_hosts h WHERE h.host = waits_for_host), wake_at) AS next_look_at,
+    acknowledged_at, pruned_at"""
 
 SHOW = text(f"SELECT {JOB_COLUMNS} FROM sume_jobs WHERE job_id = :job_id")  # noqa: S608 - built from the constant above
 

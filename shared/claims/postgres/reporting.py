@@ -1,10 +1,9 @@
-"""The counts behind `stats`, and what keeps alerts from repeating."""
-
-from datetime import timedelta
+"""The counts behind `stats`."""
 
 from sqlalchemy import text
 
 from shared.claims.postgres.database import Database
+from shared.claims.postgres.hosts import open_circuits
 from shared.claims.records import Stats
 
 # Reads the whole table: asked for by people and, at intervals, by metrics.
@@ -21,25 +20,16 @@ OLDEST = text("""
     SELECT greatest(0, coalesce(extract(epoch FROM max(now() - open_since)), 0))::float8 AS seconds
     FROM sume_jobs WHERE state = 'claimed' AND (not_before IS NULL OR not_before <= now())
 """)
-COUNTERS = text("SELECT name, count AS counted, last_at FROM sume_counters")
+COUNTERS = text("SELECT name, count AS counted, last_at, detail FROM sume_counters")
 QUARANTINED = text("SELECT count(*) AS bodies FROM sume_quarantine WHERE replayed_at IS NULL")
-
-# Alert now and forget how many were held back, or hold this one back and count it.
-MAY_ALERT = text("""
-    WITH before AS (
-        SELECT held_back FROM sume_alerts WHERE kind = :kind AND subject = :subject
-    ), alert AS (
-        INSERT INTO sume_alerts AS a (kind, subject) VALUES (:kind, :subject)
-        ON CONFLICT (kind, subject) DO UPDATE SET
-            held_back = CASE WHEN a.sent_at <= now() - :every THEN 0 ELSE a.held_back + 1 END,
-            sent_at = CASE WHEN a.sent_at <= now() - :every THEN now() ELSE a.sent_at END
-        RETURNING held_back
-    ) SELECT alert.held_back = 0 AS now, coalesce((SELECT held_back FROM before), 0) AS held_back FROM alert
+SEEN = text("""
+    SELECT role, max(last_at) AS last_at, count(*) FILTER (WHERE last_at > now() - interval '1 minute') AS alive
+    FROM sume_heartbeats GROUP BY role
 """)
 
 
 class Reporting:
-    """Statistics and the AlertStore on PostgreSQL."""
+    """Statistics on PostgreSQL."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,7 +39,9 @@ class Reporting:
         jobs = self._database.rows(JOBS)
         counters = {row.name: row for row in self._database.rows(COUNTERS)}
         oldest, quarantined = self._database.row(OLDEST), self._database.row(QUARANTINED)
-        test = counters.get("webhook.test")
+        test, accepted = counters.get("webhook.test"), counters.get("accepted")
+        refused = {name.removeprefix("refused:"): row for name, row in counters.items() if name.startswith("refused:")}
+        seen = self._database.rows(SEEN)
         return Stats(
             states={row.state: row.jobs for row in jobs},
             oldest_waiting_seconds=oldest.seconds if oldest else 0.0,
@@ -57,16 +49,17 @@ class Reporting:
             conflicts=sum(row.conflicts for row in jobs),
             quarantined=quarantined.bodies if quarantined else 0,
             unacknowledged=sum(row.unacknowledged for row in jobs),
-            refused={
-                name.removeprefix("refused:"): row.counted
-                for name, row in counters.items()
-                if name.startswith("refused:")
-            },
+            refused={code: row.counted for code, row in refused.items()},
+            refused_headers={code: row.detail for code, row in refused.items() if row.detail},
+            last_accepted_at=accepted.last_at if accepted else None,
             last_test_at=test.last_at if test else None,
+            secrets_used={
+                name.removeprefix("secret:"): row.last_at
+                for name, row in counters.items()
+                if name.startswith("secret:")
+            },
+            last_seen={row.role: row.last_at for row in seen},
+            alive={row.role: row.alive for row in seen},
             waiting={row.reason: row.jobs for row in self._database.rows(WAITING)},
+            circuits=open_circuits(self._database),
         )
-
-    def may_alert(self, kind: str, subject: str, *, every: timedelta) -> int | None:
-        """See AlertStore.may_alert."""
-        row = self._database.row(MAY_ALERT, kind=kind, subject=subject, every=every)
-        return row.held_back if row is not None and row.now else None

@@ -4,15 +4,18 @@ from datetime import timedelta
 
 from shared.claims.postgres.claiming import Claiming
 from shared.claims.postgres.database import Database
+from shared.claims.postgres.hosts import Hosts
 from shared.claims.postgres.leasing import Leasing
 from shared.claims.postgres.operating import Operating
+from shared.claims.postgres.quarantine import Quarantining
 from shared.claims.postgres.reporting import Reporting
 from shared.claims.postgres.sweeping import Sweeping
+from shared.claims.postgres.watching import Watching
 
 PATIENCE = timedelta(seconds=30)
 
 
-class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting):
+class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting, Quarantining, Watching, Hosts):
     """A Store on one pool of connections, none of which is opened before it is needed."""
 
     def __init__(self, database_url: str, *, stale: timedelta, patience: timedelta = PATIENCE) -> None:

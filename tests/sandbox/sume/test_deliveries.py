@@ -43,7 +43,7 @@ def is_genuine(request: Request, *, secret: bytes = SIGNING_SECRET.encode()) -> 
     """Whether a delivery carries the signature that the receiver wants."""
     signatures = parse_signatures(request.headers["x-sume-signature"].encode())
     timestamp = request.headers["x-sume-timestamp"].encode()
-    return matches([secret], timestamp=timestamp, body=request.body, signatures=signatures)
+    return bool(matches([secret], timestamp=timestamp, body=request.body, signatures=signatures))
 
 
 def test_completed_job(sume: Sume, receiver: Receiver) -> None:

@@ -1,4 +1,4 @@
-"""Create the tables: jobs, artifacts, timeline, quarantine, counters, alerts."""
+"""Create the tables: jobs, artifacts, timeline, quarantine, counters, alerts, heartbeats, hosts."""
 
 from alembic import op
 
@@ -36,6 +36,7 @@ CREATE TABLE sume_jobs (
     error text,
     reason text,
     conflict_with text,
+    waits_for_host text,
     attention smallint NOT NULL GENERATED ALWAYS AS (
         CASE WHEN status = 'ERROR' AND acknowledged_at IS NULL THEN 2 WHEN state = 'dead' THEN 1 ELSE 0 END
     ) STORED,
@@ -49,7 +50,8 @@ CREATE TABLE sume_jobs (
         AND (event IS NULL) = (payload IS NULL AND pruned_at IS NULL)
     ),
     CONSTRAINT sume_jobs_wake CHECK ((state IN ('done', 'dead')) = (wake_at IS NULL)),
-    CONSTRAINT sume_jobs_reason CHECK (state <> 'dead' OR reason IS NOT NULL)
+    CONSTRAINT sume_jobs_reason CHECK (state <> 'dead' OR reason IS NOT NULL),
+    CONSTRAINT sume_jobs_waits CHECK (state = 'claimed' OR waits_for_host IS NULL)
 ) WITH (fillfactor = 85)
 """
 
@@ -59,6 +61,7 @@ INDEXES = (
     # `list`: what needs a person first, then the latest change.
     "CREATE INDEX sume_jobs_attention ON sume_jobs (attention, updated_at, job_id)",
     "CREATE INDEX sume_jobs_prunable ON sume_jobs (updated_at) WHERE state = 'done' AND pruned_at IS NULL",
+    "CREATE INDEX sume_jobs_waits ON sume_jobs (waits_for_host) WHERE waits_for_host IS NOT NULL",
 )
 
 # A plain upsert from another receiver only counts the delivery: on a row without an event it makes polling due.
@@ -116,14 +119,16 @@ CREATE TABLE sume_quarantine (
     count bigint NOT NULL DEFAULT 1,
     first_seen timestamptz NOT NULL DEFAULT now(),
     last_seen timestamptz NOT NULL DEFAULT now(),
-    replayed_at timestamptz
+    replayed_at timestamptz,
+    told_at timestamptz
 )
 """
 COUNTERS = """
 CREATE TABLE sume_counters (
     name text PRIMARY KEY,
     count bigint NOT NULL,
-    last_at timestamptz NOT NULL DEFAULT now()
+    last_at timestamptz NOT NULL DEFAULT now(),
+    detail text
 )
 """
 ALERTS = """
@@ -133,6 +138,29 @@ CREATE TABLE sume_alerts (
     sent_at timestamptz NOT NULL DEFAULT now(),
     held_back bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (kind, subject)
+)
+"""
+HEARTBEATS = """
+CREATE TABLE sume_heartbeats (
+    role text NOT NULL,
+    name text NOT NULL,
+    last_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (role, name)
+)
+"""
+# Artifact hosts that failed since they last worked; the circuit of one is open while it has an open_since.
+HOSTS = """
+CREATE TABLE sume_hosts (
+    host text COLLATE "C" PRIMARY KEY,
+    failures bigint NOT NULL DEFAULT 1,
+    failed_jobs text[] NOT NULL,
+    last_failure_at timestamptz NOT NULL DEFAULT now(),
+    open_since timestamptz,
+    next_probe_at timestamptz,
+    probes integer NOT NULL DEFAULT 0,
+    prober text,
+    probe_token uuid,
+    CONSTRAINT sume_hosts_open CHECK ((open_since IS NULL) = (next_probe_at IS NULL))
 )
 """
 
@@ -150,5 +178,7 @@ def upgrade() -> None:
         QUARANTINE,
         COUNTERS,
         ALERTS,
+        HOSTS,
+        HEARTBEATS,
     ):
         op.execute(statement)
