@@ -153,7 +153,9 @@ class JobWorker(SimpleWorker):
     def handle_exception(self, job: Any, *exc_info: Any) -> None:
         """Log what the work did not log itself; RQ would log a traceback with the arguments."""
         error = exc_info[1]
-        if not isinstance(error, MessageFailedError):
+        if isinstance(error, RedisError):  # what RQ notes about the message, before or after the work; nothing is lost
+            get_logger().warning("message.unrecorded", message=job.id, error=type(error).__name__)
+        elif not isinstance(error, MessageFailedError):
             get_logger().error("message.failed", message=job.id, error=describe(error))
 
     def handle_job_failure(
