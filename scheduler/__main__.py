@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from scheduler import loop
 from scheduler.agent import Agent
+from scheduler.circuits import CircuitKeeper
 from scheduler.cleaner import Cleaner
 from scheduler.look import Looker, PollTimes
 from scheduler.poller import Poller
@@ -73,10 +74,12 @@ def open_agents(settings: Settings, opened: ExitStack) -> list[Agent]:
     looker = Looker(store, intake, alerts, api=api, base_url=settings.sume_api_base_url, times=times)
     poller = opened.enter_context(closing(Poller(store, looker, times=times)))
     sweeper = Sweeper(store, queue, intake, stale=settings.seconds("claim_stale"))
+    circuits = CircuitKeeper(store, within=settings.seconds("claim_stale"), again=settings.seconds("retry_max"))
     pruner = Pruner(store, older_than=timedelta(days=settings.retention_days))
     cleaner = Cleaner(store, queue, open_storage(settings))
     every = settings.seconds("sweep_interval")
     return [
+        Agent("circuits", circuits.tend, every=every, retry=RETRY),  # before the sweep, which sends what is due
         Agent("sweep", sweeper.sweep, every=every, retry=RETRY),
         Agent("poll", poller.poll, every=every, retry=RETRY),
         Agent("prune", pruner.prune, every=PRUNE_EVERY),

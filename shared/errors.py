@@ -80,6 +80,15 @@ class ParkedError(AttemptError):
         """The host that is not listed, with its port where one was given."""
 
 
+class HeldError(AttemptError):
+    """The job cannot go on now and nothing is wrong with it: it waits, and no attempt is counted."""
+
+    def __init__(self, reason: str, message: str, *, host: str | None = None) -> None:
+        super().__init__(reason, message)
+        self.host = host
+        """The artifact host whose circuit is open; None when it waits for something else."""
+
+
 class LeaseLostError(SumeJobsError):
     """Another worker may hold the job now: stop and change nothing (I5)."""
 

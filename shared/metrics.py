@@ -84,6 +84,8 @@ class Gauges:
         if self.stats is not None:
             yield labelled("sume_jobs", "Jobs by state", "state", self.stats.states)
             yield labelled("sume_jobs_waiting", "Claimed jobs by what they wait for", "reason", self.stats.waiting)
+            circuits = {circuit.host: circuit.waiting for circuit in self.stats.circuits}
+            yield labelled("sume_open_circuits", "Jobs that wait for an artifact host that fails", "host", circuits)
             yield GaugeMetricFamily(
                 "sume_oldest_waiting_seconds",
                 "Age of the oldest claimed job that is due",

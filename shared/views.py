@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.claims.hosts import Circuit
 from shared.claims.records import JobPage, JobRecord, Stats, TimelineEntry
 from shared.claims.states import STATES
 from shared.config import Settings
@@ -81,9 +82,21 @@ def stats_view(stats: Stats, *, queue_depth: int | None, polling: str) -> dict[s
         "quarantined": stats.quarantined,
         "unacknowledged": stats.unacknowledged,
         "waiting": stats.waiting,
+        "circuits": [circuit_view(circuit) for circuit in stats.circuits],
         "refused": stats.refused,
         "last_test_at": rfc3339(stats.last_test_at),
         "polling": polling,
+    }
+
+
+def circuit_view(circuit: Circuit) -> dict[str, Any]:
+    """Return one artifact host that fails for everybody."""
+    return {
+        "host": circuit.host,
+        "failures": circuit.failures,
+        "open_since": rfc3339(circuit.open_since),
+        "next_probe_at": rfc3339(circuit.next_probe_at),
+        "waiting": circuit.waiting,
     }
 
 

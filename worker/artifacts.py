@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TypeAlias
 
 from shared.claims.records import Lease
-from shared.errors import AttemptError, ParkedError, PermanentError, ShutdownError
+from shared.errors import AttemptError, HeldError, ParkedError, PermanentError, ShutdownError
 from shared.event import Artifact, StoredArtifact
 from shared.logs import get_logger
 from shared.storage.storage import Check
+from worker.circuit import Circuits
 from worker.failures import ExpiredUrlError
 from worker.manifest import write_manifest
 from worker.publish import Publisher
@@ -17,12 +19,19 @@ from worker.publish import Publisher
 Record: TypeAlias = Callable[[StoredArtifact], None]
 """Keeps what was verified about one published file; raises LeaseLostError when the lease is no longer held."""
 
-WEIGHT: tuple[type[AttemptError], ...] = (PermanentError, ExpiredUrlError, ParkedError, AttemptError)
+WEIGHT: tuple[type[AttemptError], ...] = (PermanentError, ExpiredUrlError, ParkedError, HeldError, AttemptError)
 """Which of several failures decides about the job: the first of these."""
 
 
-def store_artifacts(
-    artifacts: Sequence[Artifact], *, lease: Lease, publisher: Publisher, concurrency: int, check: Check, record: Record
+def store_artifacts(  # noqa: PLR0913 - each is another part of an attempt
+    artifacts: Sequence[Artifact],
+    *,
+    lease: Lease,
+    publisher: Publisher,
+    circuits: Circuits,
+    concurrency: int,
+    check: Check,
+    record: Record,
 ) -> tuple[StoredArtifact, ...]:
     """Store every artifact and then the manifest; return the stored ones by index.
 
@@ -37,7 +46,8 @@ def store_artifacts(
     log = get_logger().bind(job_id=lease.job_id, attempt=lease.attempt)
     with ThreadPoolExecutor(concurrency, thread_name_prefix="download") as pool:
         try:
-            work = {pool.submit(publisher.publish, one, lease=lease, check=stop.check): one.index for one in artifacts}
+            publish = partial(publisher.publish, lease=lease, check=stop.check, circuits=circuits)
+            work = {pool.submit(publish, one): one.index for one in artifacts}
             for future in as_completed(work):
                 try:
                     artifact = future.result()

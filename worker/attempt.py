@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from shared.alerts import Alerts
+from shared.claims.hosts import ProbeTimes
 from shared.claims.records import Lease
 from shared.claims.states import Reason
 from shared.claims.store import LeaseStore
@@ -12,6 +13,7 @@ from shared.errors import AttemptError, PermanentError
 from shared.event import StoredArtifact
 from shared.sume.payload import error_line, parse_payload
 from worker.artifacts import store_artifacts
+from worker.circuit import Circuits
 from worker.failures import ExpiredUrlError
 from worker.handler import Handler, Job, JobArtifact
 from worker.lease import LeaseKeeper
@@ -32,6 +34,8 @@ class Tools:
     api: ResultApi | None
     """None without SUME_API_KEY."""
     handler: Handler | None
+    probe_times: ProbeTimes
+    """How often an artifact host that fails for everybody is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def work_on(lease: Lease, *, tools: Tools, keeper: LeaseKeeper) -> Work:
 def store_files(lease: Lease, *, tools: Tools, keeper: LeaseKeeper) -> tuple[StoredArtifact, ...]:
     """List, download and publish a job's files; expired URLs are exchanged for fresh ones once."""
     listing = list_artifacts(lease, api=tools.api)
+    circuits = Circuits(lease, tools.store, tools.alerts, tools.probe_times)
     recorded = list(lease.artifacts)
 
     def record(artifact: StoredArtifact) -> None:
@@ -75,6 +80,7 @@ def store_files(lease: Lease, *, tools: Tools, keeper: LeaseKeeper) -> tuple[Sto
             listing.artifacts,
             lease=replace(lease, artifacts=tuple(recorded)),
             publisher=tools.publisher,
+            circuits=circuits,
             concurrency=tools.concurrency,
             check=keeper.check,
             record=record,

@@ -12,7 +12,7 @@ from worker.addresses import HostRules
 from worker.failures import CutError, DownloadError, ExpiredUrlError, IntegrityError
 from worker.patience import Patience
 from worker.promise import Promise
-from worker.request import Answer, Requester
+from worker.request import Admit, Answer, Requester, admit_all
 from worker.resolver import Resolver, system_resolver
 from worker.transfer import OK, PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE, Transfer
 
@@ -35,6 +35,8 @@ class Verified:
     sha256: str
     content_type: str | None
     """As the host named it."""
+    hosts: tuple[str, ...]
+    """Every host it came through."""
 
 
 def tls_context() -> ssl.SSLContext:
@@ -58,23 +60,24 @@ class Downloader:
     pause: timedelta = timedelta(milliseconds=50)
     """Wait before the first resume of a file; it doubles up to a second while cuts come without good progress."""
 
-    def download(self, artifact: Artifact, into: Partial, *, check: Check) -> Verified:
+    def download(self, artifact: Artifact, into: Partial, *, check: Check, admit: Admit = admit_all) -> Verified:
         """Fill a partial with one artifact, whole and verified, using memory for one chunk.
 
         Every wait notices within half a second that `check` raises, which also ends transfers too slow for the
         job's deadline. Raises PermanentError (url_not_allowed, too_large), ParkedError (host_not_allowed),
-        ExpiredUrlError, DownloadError (download_failed) or IntegrityError (integrity_failed), and storage_failed.
+        ExpiredUrlError, DownloadError (download_failed), IntegrityError (integrity_failed), storage_failed, and what
+        `admit` raises.
         """
         transfer = Transfer(into, Promise.of(artifact, max_bytes=self.max_bytes))
         cuts = Cuts(self.pause)
         patience = Patience(check, self.stall)
-        requester = Requester(self.rules, self.resolver, self.tls)
+        requester = Requester(self.rules, self.resolver, self.tls, admit)
         while True:
             before, wanted = transfer.received, transfer.range_headers()
             try:
                 with requester.get(artifact.url, headers=wanted, patience=patience) as answer:
                     refuse_status(answer, resuming=bool(wanted))
-                    with page_first(transfer, name=answer.target.name):
+                    with page_first(transfer, answer):
                         if not transfer.accept(answer):
                             continue
                         receive(answer, transfer)
@@ -112,17 +115,17 @@ def refuse_status(answer: Answer, *, resuming: bool) -> None:
     if status in EXPIRED:
         raise ExpiredUrlError(f"{name}: answered {status}")
     if status in SERVER_ERRORS or status in BUSY:
-        raise CutError(f"{name}: answered {status}")
+        raise CutError(f"{name}: answered {status}", host=answer.target.authority)
     raise DownloadError(f"{name}: answered {status}, which is no file")
 
 
 @contextmanager
-def page_first(transfer: Transfer, *, name: str) -> Iterator[None]:
+def page_first(transfer: Transfer, answer: Answer) -> Iterator[None]:
     """Call a page a page, whatever else is wrong with it: its length and SHA-256 say nothing about the file."""
     try:
         yield
     except IntegrityError:
-        transfer.promise.refuse_page(transfer.head, content_type=transfer.content_type, name=name)
+        transfer.promise.refuse_page(transfer.head, content_type=transfer.content_type, target=answer.target)
         raise
 
 
@@ -133,7 +136,8 @@ def receive(answer: Answer, transfer: Transfer) -> None:
         transfer.append(chunk, name=name)
     expected = transfer.total if transfer.total is not None else expected_end(answer, transfer)
     if expected is not None and transfer.received < expected:
-        raise CutError(f"{name}: cut after {transfer.received} of {expected} bytes")
+        message = f"{name}: cut after {transfer.received} of {expected} bytes"
+        raise CutError(message, host=answer.target.authority)
 
 
 def expected_end(answer: Answer, transfer: Transfer) -> int | None:
@@ -147,7 +151,7 @@ def verified(answer: Answer, transfer: Transfer) -> Verified:
     if transfer.total is not None and transfer.received != transfer.total:
         raise IntegrityError(f"{name}: {transfer.received} bytes where the host announced {transfer.total}")
     if not transfer.received:
-        raise DownloadError(f"{name}: the file is empty")
+        raise DownloadError(f"{name}: the file is empty", host=answer.target.authority)
     promise.verify(size=transfer.received, sha256=transfer.sha256, name=name)
-    promise.refuse_page(transfer.head, content_type=transfer.content_type, name=name)
-    return Verified(transfer.received, transfer.sha256, transfer.content_type)
+    promise.refuse_page(transfer.head, content_type=transfer.content_type, target=answer.target)
+    return Verified(transfer.received, transfer.sha256, transfer.content_type, answer.hosts)

@@ -14,8 +14,10 @@ from worker.target import Target
 class DownloadError(RetryableError):
     """The artifact host did not give the whole file."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, host: str | None = None) -> None:
         super().__init__(Reason.DOWNLOAD_FAILED, message)
+        self.host = host
+        """The host that may be failing for every job; None where this file alone may be at fault."""
 
 
 class ExpiredUrlError(DownloadError):
@@ -36,17 +38,18 @@ class IntegrityError(RetryableError):
 @contextmanager
 def network_failures(target: Target, *, stall: timedelta) -> Iterator[None]:
     """Translate what sockets, TLS and http.client raise; a wait that was too long is not to be continued."""
+    host = target.authority
     try:
         yield
     except TimeoutError as error:
-        raise DownloadError(f"{target.name}: no byte for {stall.total_seconds():g} s") from error
+        raise DownloadError(f"{target.name}: no byte for {stall.total_seconds():g} s", host=host) from error
     except ssl.SSLCertVerificationError as error:
-        raise DownloadError(f"{target.name}: certificate refused: {error.verify_message}") from error
+        raise DownloadError(f"{target.name}: certificate refused: {error.verify_message}", host=host) from error
     except http.client.IncompleteRead as error:
-        raise CutError(f"{target.name}: the transfer was cut") from error
+        raise CutError(f"{target.name}: the transfer was cut", host=host) from error
     except http.client.RemoteDisconnected as error:
-        raise CutError(f"{target.name}: the connection was closed without an answer") from error
+        raise CutError(f"{target.name}: the connection was closed without an answer", host=host) from error
     except http.client.HTTPException as error:
-        raise CutError(f"{target.name}: the answer is not HTTP ({type(error).__name__})") from error
+        raise CutError(f"{target.name}: the answer is not HTTP ({type(error).__name__})", host=host) from error
     except OSError as error:
-        raise CutError(f"{target.name}: {error.strerror or type(error).__name__}") from error
+        raise CutError(f"{target.name}: {error.strerror or type(error).__name__}", host=host) from error

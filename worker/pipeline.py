@@ -23,6 +23,7 @@ from shared.claims.states import Reason
 from shared.config import Settings
 from shared.errors import (
     AttemptError,
+    HeldError,
     LeaseLostError,
     ParkedError,
     PermanentError,
@@ -37,7 +38,7 @@ from worker.attempt import Tools, Work, work_on
 from worker.lease import LeaseKeeper
 from worker.listing import AskAgainError
 from worker.stop import StopFlag
-from worker.verdict import back_off, is_final
+from worker.verdict import back_off, is_final, spread
 
 STORE_RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
 """Waits between tries to take a lease while the database is away; the last one repeats."""
@@ -103,6 +104,8 @@ class Pipeline:
                 outcome.handed_back()
             except ParkedError as error:
                 outcome.parked(error)
+            except HeldError as error:
+                outcome.held(error)
             except (PermanentError, RetryableError) as error:
                 outcome.failed(error)
                 return error
@@ -189,6 +192,11 @@ class Outcome:
         get_logger().warning("job.parked", reason=error.reason, error=str(error), seconds=self.seconds())
         self.pipeline.tools.alerts.host_not_allowed(error.host, job_id=self.lease.job_id)
 
+    def held(self, error: HeldError) -> None:
+        """Let the job wait for something that is not its own affair."""
+        self._hand_back(error, wait=spread(self.pipeline.settings.seconds("retry_max")), waits_for_host=error.host)
+        get_logger().info("job.held", reason=error.reason, error=str(error), seconds=self.seconds())
+
     def handed_back(self) -> None:
         """Leave the job to another worker, because this one has to stop."""
         error = AttemptError(Reason.WORKER_STOPPED, "the worker was asked to stop")
@@ -200,7 +208,7 @@ class Outcome:
         except QueueUnavailableError as unavailable:
             get_logger().warning("enqueue.failed", messages=1, error=str(unavailable))  # the sweep sends it (I1)
 
-    def _hand_back(self, error: AttemptError, *, wait: timedelta) -> None:
+    def _hand_back(self, error: AttemptError, *, wait: timedelta, waits_for_host: str | None = None) -> None:
         self.keeper.write(
             partial(
                 self.pipeline.tools.store.hand_back,
@@ -209,6 +217,7 @@ class Outcome:
                 reason=Reason(error.reason),
                 error=str(error),
                 wait=wait,
+                waits_for_host=waits_for_host,
             )
         )
 

@@ -11,6 +11,7 @@ from shared.event import Artifact
 from worker.failures import DownloadError, IntegrityError
 from worker.filenames import file_name
 from worker.media_types import MEDIA_KINDS, kind_of_suffix
+from worker.target import Target
 
 HEAD = 512
 """Bytes from the start of a file that tell a page from a medium."""
@@ -61,13 +62,14 @@ class Promise:
         if self.sha256 is not None and sha256 != self.sha256:
             raise IntegrityError(f"{name}: the SHA-256 is not the stated one")
 
-    def refuse_page(self, head: bytes, *, content_type: str | None, name: str) -> None:
+    def refuse_page(self, head: bytes, *, content_type: str | None, target: Target) -> None:
         """Refuse an HTML or JSON page in place of a medium, judged by its first bytes and its Content-Type.
 
         It is the host that fails then, as with a 5xx: a maintenance page that lasts for hours must kill no job.
         """
         if self.media and is_page(head, content_type=content_type):
-            raise DownloadError(f"{name}: an HTML or JSON page where a medium was promised")
+            message = f"{target.name}: an HTML or JSON page where a medium was promised"
+            raise DownloadError(message, host=target.authority)
 
 
 def promises_media(artifact: Artifact) -> bool:

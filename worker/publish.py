@@ -9,8 +9,9 @@ from shared.event import Artifact, StoredArtifact
 from shared.logs import get_logger
 from shared.storage.paths import artifact_path
 from shared.storage.storage import Check, Found, Storage
+from worker.circuit import Circuits
 from worker.download import Downloader
-from worker.failures import IntegrityError
+from worker.failures import DownloadError, IntegrityError
 from worker.filenames import file_name
 from worker.promise import Promise
 
@@ -22,12 +23,13 @@ class Publisher:
     storage: Storage
     downloader: Downloader
 
-    def publish(self, artifact: Artifact, *, lease: Lease, check: Check) -> StoredArtifact:
+    def publish(self, artifact: Artifact, *, lease: Lease, check: Check, circuits: Circuits) -> StoredArtifact:
         """Return the artifact as it lies under its final name.
 
         A file that is as recorded is reused. One without a record was published by a worker that died before it
         could record it: it is whole (I8) and is adopted, unless it contradicts the stated size or SHA-256. Any other
-        is damaged: it is set aside and replaced. Raises as `Downloader.download`, and storage_failed.
+        is damaged: it is set aside and replaced. What a host did is told to its circuit. Raises as
+        `Downloader.download`, CircuitOpenError, and storage_failed.
         """
         recorded = next((known for known in lease.artifacts if known.index == artifact.index), None)
         path = (
@@ -37,7 +39,12 @@ class Publisher:
             return kept
         partial = self.storage.start(lease.job_id, token=lease.token, name=f"{artifact.index:02}")
         try:
-            verified = self.downloader.download(artifact, partial, check=check)
+            try:
+                verified = self.downloader.download(artifact, partial, check=check, admit=circuits.admit)
+            except DownloadError as error:
+                circuits.failed(error)
+                raise
+            circuits.worked(verified.hosts)
             check()
             if self.storage.publish(partial, path):
                 content_type = artifact.content_type or verified.content_type

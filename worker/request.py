@@ -3,10 +3,10 @@
 import http.client
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import quote, urljoin
 
 from worker.addresses import HostRules
@@ -22,6 +22,13 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SWITCHING_PROTOCOLS = 101
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
+Admit: TypeAlias = Callable[[str], None]
+"""Called with each host (and port) before it is asked; raises when it must not be."""
+
+
+def admit_all(_host: str) -> None:
+    """Be the Admit of a download that asks whatever host it is led to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -29,6 +36,8 @@ class Answer:
 
     target: Target
     response: http.client.HTTPResponse
+    hosts: tuple[str, ...]
+    """Every host on the way, in order."""
 
     @property
     def status(self) -> int:
@@ -50,6 +59,7 @@ class Requester:
     rules: HostRules
     resolver: Resolver
     tls: ssl.SSLContext
+    admit: Admit
 
     @contextmanager
     def get(self, url: str, *, headers: Mapping[str, str], patience: Patience) -> Iterator[Answer]:
@@ -57,10 +67,14 @@ class Requester:
 
         Whatever the network does while the block runs is raised as DownloadError, CutError among them.
         """
+        hosts: tuple[str, ...] = ()
         for _ in range(MOST_REDIRECTS + 1):
             target = self.rules.admit(url)
+            self.admit(target.authority)
+            hosts += (target.authority,)
             with network_failures(target, stall=patience.stall):
-                answer = self._ask(target, headers=headers, patience=patience)
+                response = self._ask(target, headers=headers, patience=patience)
+                answer = Answer(target, response, hosts)
                 try:
                     if answer.status not in REDIRECTS:
                         yield answer
@@ -70,13 +84,13 @@ class Requester:
                     answer.response.close()
         raise DownloadError(f"{target.name}: more than {MOST_REDIRECTS} redirects")
 
-    def _ask(self, target: Target, *, headers: Mapping[str, str], patience: Patience) -> Answer:
+    def _ask(self, target: Target, *, headers: Mapping[str, str], patience: Patience) -> http.client.HTTPResponse:
         addresses = resolve(target.host, target.port, resolver=self.resolver, patience=patience)
         self.rules.check_addresses(target, addresses)
         connection = connect(target, addresses, tls=self.tls, patience=patience)
         try:
             connection.send(request_of(target, headers))
-            return Answer(target, read_head(connection))
+            return read_head(connection)
         except BaseException:
             connection.close()
             raise

@@ -96,7 +96,8 @@ class Transfer:
 
     def _restart(self, answer: Answer) -> None:
         if self.restarts == MOST_RESTARTS:
-            raise DownloadError(f"{answer.target.name}: was cut again and again, and the host does not resume")
+            message = f"{answer.target.name}: was cut again and again, and the host does not resume"
+            raise DownloadError(message, host=answer.target.authority)
         self.restarts += 1
         self.into.restart()
         self.received, self.total, self.validator, self.head = 0, None, None, b""

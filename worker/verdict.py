@@ -27,4 +27,9 @@ def is_final(error: AttemptError, *, lease: Lease, settings: Settings) -> bool:
 def back_off(lease: Lease, *, settings: Settings) -> timedelta:
     """Return the wait before the next attempt: doubling, bounded, and spread so that an outage ends in no stampede."""
     doubled: timedelta = settings.seconds("retry_base") * 2 ** min(lease.attempt - 1, MAX_DOUBLINGS)
-    return min(doubled, settings.seconds("retry_max")) * random.uniform(0.5, 1)  # noqa: S311 - nothing secret
+    return spread(min(doubled, settings.seconds("retry_max")))
+
+
+def spread(wait: timedelta) -> timedelta:
+    """Return a wait between half of this and all of it, so that those who wait do not come back together."""
+    return wait * random.uniform(0.5, 1)  # noqa: S311 - nothing secret

@@ -1,11 +1,12 @@
 """Where a worker's parts are put together from the settings."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import timedelta
 
 from shared.alerts import open_alerts
 from shared.claims import open_store
+from shared.claims.hosts import ProbeTimes
 from shared.config import Settings
 from shared.logs import Redactor
 from shared.queue import open_queue
@@ -13,6 +14,7 @@ from shared.storage import open_storage
 from shared.sume.api import SumeApi
 from worker.addresses import HostRules
 from worker.attempt import Tools
+from worker.beat import beating
 from worker.download import Downloader
 from worker.handler import load_handler
 from worker.pipeline import Pipeline
@@ -23,8 +25,13 @@ LONGEST_STATEMENT = timedelta(seconds=10)
 
 
 @contextmanager
-def open_pipeline(settings: Settings, *, redactor: Redactor, stop: StopFlag) -> Iterator[Pipeline]:
-    """Lend a pipeline, with nothing connected before it is used; raises SettingsError for an unusable HANDLER."""
+def open_pipeline(
+    settings: Settings, *, redactor: Redactor, stop: StopFlag, name: str | None = None
+) -> Iterator[Pipeline]:
+    """Lend a pipeline; raises SettingsError for an unusable HANDLER.
+
+    A worker that stays gives its name, and keeps a sign of life in the store while it has the pipeline.
+    """
     handler = load_handler(settings.handler, redactor=redactor) if settings.handler else None
     key = settings.sume_api_key
     api = SumeApi(settings.sume_api_base_url, api_key=key.get_secret_value()) if key else None
@@ -35,7 +42,11 @@ def open_pipeline(settings: Settings, *, redactor: Redactor, stop: StopFlag) -> 
         stall=settings.seconds("download_stall"),
         max_bytes=settings.artifact_max_bytes,
     )
-    with closing(open_store(settings, patience=patience)) as store, closing(open_queue(settings)) as queue:
+    with (
+        closing(open_store(settings, patience=patience)) as store,
+        closing(open_queue(settings)) as queue,
+        beating(store, name=name) if name is not None else nullcontext(),
+    ):
         tools = Tools(
             store=store,
             publisher=Publisher(open_storage(settings), downloader),
@@ -44,6 +55,7 @@ def open_pipeline(settings: Settings, *, redactor: Redactor, stop: StopFlag) -> 
             alerts=open_alerts(settings, store),
             api=api,
             handler=handler,
+            probe_times=ProbeTimes(settings.seconds("retry_base"), settings.seconds("retry_max")),
         )
         try:
             yield Pipeline(tools, queue, settings, stop)

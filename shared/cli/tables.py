@@ -175,6 +175,10 @@ def stats_table(view: Mapping[str, Any]) -> Table:
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
     for name, value in view.items():
+        if name == "circuits":
+            for circuit in value:
+                grid.add_row(literal(f"circuit {circuit['host']}"), literal(circuit_line(circuit), ATTENTION))
+            continue
         if not isinstance(value, Mapping):
             shown = "unreachable" if name == "queue_depth" and value is None else value
             grid.add_row(name, literal(f"{value:.1f}" if isinstance(value, float) else shown))
@@ -183,6 +187,14 @@ def stats_table(view: Mapping[str, Any]) -> Table:
             label = key if name == "states" else f"{name} {key}"
             grid.add_row(literal(label), literal(count, STATE_STYLES.get(key, "")))
     return grid
+
+
+def circuit_line(circuit: Mapping[str, Any]) -> str:
+    """Return what is known of an artifact host that fails for everybody."""
+    return (
+        f"open since {circuit['open_since']}: {circuit['failures']} failures, {circuit['waiting']} jobs wait, "
+        f"next probe {circuit['next_probe_at']}"
+    )
 
 
 def problem_table(problems: Sequence[Problem]) -> Table:

@@ -7,6 +7,7 @@ from shared.claims.states import Reason
 from shared.views import job_view, page_view
 from tests.claims.postgres_subject import PostgresSubject
 from tests.cli.conftest import Cli
+from tests.conformance.hosts import HOST, OPENS_AFTER, open_circuit, wait_for_host
 from tests.conformance.leasing import FILE, bring_to
 
 HOUR = timedelta(hours=1)
@@ -118,3 +119,14 @@ def test_statistics_need_no_redis(cli: Cli) -> None:
     assert ran.err.startswith("queue_depth is unknown: Redis")
     ran = cli("stats")
     assert (ran.code, "unreachable" in ran.out) == (0, True)
+
+
+def test_statistics_tell_of_hosts_that_fail(cli: Cli, subject: PostgresSubject) -> None:
+    """Which one, since when, how many jobs wait for it, and when it is tried again."""
+    open_circuit(subject)
+    wait_for_host(subject, "job_demo")
+    (circuit,) = cli("stats", "--json").json()["circuits"]
+    assert list(circuit) == ["host", "failures", "open_since", "next_probe_at", "waiting"]
+    assert (circuit["host"], circuit["failures"], circuit["waiting"]) == (HOST, OPENS_AFTER, 1)
+    assert f"circuit {HOST}" in cli("stats").out
+    assert circuit["next_probe_at"] == cli("show", "job_demo", "--json").json()["next_look_at"]

@@ -105,6 +105,10 @@ class RecordingAlerts:
         """Not expected of a scheduler."""
         raise AssertionError(host, job_id)
 
+    def host_failing(self, host: str, *, error: str) -> bool:
+        """Not expected of a scheduler."""
+        raise AssertionError(host, error)
+
 
 def seconds(value: float) -> timedelta:
     """Return so many seconds."""

@@ -215,7 +215,7 @@ def test_no_secret_is_logged(make_scheduler: MakeScheduler) -> None:
         SUME_API_KEY="planted-password",
     )
     assert process.wait() == 1
-    assert "failed: sweep (PostgreSQL cannot be reached" in process.log()
+    assert "sweep (PostgreSQL cannot be reached" in process.log()
     assert "planted" not in process.log()
 
 

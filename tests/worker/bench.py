@@ -44,6 +44,10 @@ class PlayedPeople:
         """See Alerts.host_not_allowed."""
         return self._tell("host", job_id, host)
 
+    def host_failing(self, host: str, *, error: str) -> bool:
+        """See Alerts.host_failing."""
+        return self._tell("failing", host, error)
+
     def _tell(self, *what: str) -> bool:
         self.told.append(what)
         return self.reached

@@ -44,7 +44,8 @@ def test_a_whole_file_arrives(answer: Answerer) -> None:
 def test_the_host_s_content_type_is_kept() -> None:
     """Where Sume does not say what a file is, its host may."""
     with ScriptedHost([whole(PNG, content_type="image/PNG; charset=binary")]) as host:
-        assert fetch(host) == Verified(len(PNG), sha256(PNG), "image/png")
+        verified = fetch(host)
+    assert verified == Verified(len(PNG), sha256(PNG), "image/png", (f"127.0.0.1:{host.port}",))
 
 
 REFUSED: list[tuple[Answerer, dict[str, Any], str]] = [

@@ -17,6 +17,7 @@ from shared.event import Artifact, StoredArtifact
 from shared.storage.local import LocalStorage
 from shared.storage.storage import never_stop
 from tests.worker.downloads import PNG, downloader, sha256
+from tests.worker.hosts import circuits_of
 from tests.worker.scripted_host import Answerer, Request, ScriptedHost, silent, whole
 from worker.artifacts import store_artifacts, weightiest
 from worker.failures import DownloadError, ExpiredUrlError
@@ -59,6 +60,7 @@ class Job:
             artifacts or (self.artifact(),),
             lease=lease,
             publisher=self.publisher,
+            circuits=circuits_of(lease),
             concurrency=4,
             check=check,  # type: ignore[arg-type] # any check of a test
             record=self.recorded.append,
@@ -117,7 +119,13 @@ def test_equal_names_do_not_collide(job: Job) -> None:
 def test_a_job_without_files_has_a_manifest(job: Job) -> None:
     """Zero files are an answer too."""
     empty = store_artifacts(
-        (), lease=LEASE, publisher=job.publisher, concurrency=4, check=never_stop, record=job.recorded.append
+        (),
+        lease=LEASE,
+        publisher=job.publisher,
+        circuits=circuits_of(LEASE),
+        concurrency=4,
+        check=never_stop,
+        record=job.recorded.append,
     )
     assert empty == ()
     assert json.loads(job.files()["job_demo/manifest.json"])["artifacts"] == []
@@ -250,6 +258,7 @@ def test_a_lease_lost_while_recording_stops_the_others(tmp_path: Path) -> None:
                 [job.artifact(0, "a.png"), job.artifact(1, "b.png")],
                 lease=LEASE,
                 publisher=job.publisher,
+                circuits=circuits_of(LEASE),
                 concurrency=4,
                 check=never_stop,
                 record=refuse,

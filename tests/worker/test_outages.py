@@ -1,0 +1,106 @@
+"""Outages that last for hours: nothing dies of them, nothing is hammered, and all of it ends by itself."""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from shared.claims.records import JobRecord
+from shared.errors import PermanentError
+from shared.sandbox.sume.media import File
+from tests.conformance.subject import STALE
+from tests.worker.bench import FIRST, Bench
+from worker.circuit import OPENS_AFTER
+
+MINUTE = timedelta(minutes=1)
+PROBES_OF_TWELVE_HOURS = 12 + 2 * 4 * 12
+"""A quarter of an hour between two of them, half of that at least, and those of the first minutes."""
+
+
+def tick(bench: Bench, time: timedelta) -> None:
+    """Let time pass, do what the scheduler does then, and work on every message it sends."""
+    bench.subject.let_pass(time)
+    store = bench.subject.store
+    store.tend_circuits(within=STALE, again=bench.pipeline.settings.seconds("retry_max"), spread=MINUTE, limit=500)
+    for message in store.overdue_claims(limit=500, stale=STALE):
+        bench.attempt(message.job_id)
+
+
+def pass_hours(bench: Bench, hours: int) -> None:
+    """Let hours pass in steps of five minutes."""
+    for _ in range(hours * 12):
+        tick(bench, 5 * MINUTE)
+
+
+def claim_jobs(bench: Bench, count: int) -> tuple[list[str], list[File]]:
+    """Claim jobs with a file each."""
+    job_ids = [f"job_{number}" for number in range(count)]
+    files = [bench.sume.host(f"{job_id}.png", FIRST) for job_id in job_ids]
+    for job_id, file in zip(job_ids, files, strict=True):
+        bench.claim(job_id, artifacts=[file])
+    return job_ids, files
+
+
+def answer(files: list[File], status: int | None) -> None:
+    """Let the host of all files fail, or work again."""
+    for file in files:
+        file.status = status
+
+
+def records(bench: Bench, job_ids: list[str]) -> list[JobRecord]:
+    """Return the jobs as people see them."""
+    return [bench.record(job_id) for job_id in job_ids]
+
+
+def test_an_outage_of_hours_burns_no_attempt_of_those_that_wait(bench: Bench) -> None:
+    """Opened by five jobs, told once, probed by one job at a time, and over for all as soon as one succeeds."""
+    bench.change_settings(max_attempts=8, retry_for_seconds=86_400.0)
+    job_ids, files = claim_jobs(bench, 20)
+    answer(files, 503)
+    for job_id in job_ids:
+        bench.attempt(job_id)
+    asked = bench.sume.media_requests.count()
+    assert [record.attempts for record in records(bench, job_ids)] == [1] * OPENS_AFTER + [0] * 15
+    assert {record.state for record in records(bench, job_ids)} == {"claimed"}
+    assert "its circuit is open" in (bench.record("job_19").error or "")
+    (circuit,) = bench.subject.store.stats().circuits
+    assert (circuit.host, circuit.failures, circuit.waiting) == (urlsplit(bench.sume.media_url).netloc, OPENS_AFTER, 15)
+    assert bench.record("job_19").next_look_at == circuit.next_probe_at
+
+    pass_hours(bench, 12)
+    assert {record.state for record in records(bench, job_ids)} == {"claimed"}
+    assert bench.sume.media_requests.count() - asked <= PROBES_OF_TWELVE_HOURS
+    assert sum(record.attempts for record in records(bench, job_ids)) <= OPENS_AFTER + PROBES_OF_TWELVE_HOURS
+    assert max(len(record.timeline) for record in records(bench, job_ids)) < 40
+
+    answer(files, None)
+    pass_hours(bench, 1)
+    assert {record.state for record in records(bench, job_ids)} == {"done"}
+    assert bench.subject.store.stats().circuits == ()
+    assert [told[0] for told in bench.people.told] == ["failing"]
+
+
+def test_a_broken_file_does_not_open_the_circuit_of_its_host(bench: Bench) -> None:
+    """Not even one that fails again and again, nor several among many that come."""
+    good, bad = bench.sume.host("good.png", FIRST), bench.sume.host("bad.png", FIRST)
+    bad.status = 503
+    bench.change_settings(max_attempts=99)
+    bench.claim("job_bad", artifacts=[bad])
+    for _ in range(2 * OPENS_AFTER):
+        bench.attempt("job_bad")
+        bench.due()
+    for number in range(2 * OPENS_AFTER):
+        for name, file in (("bad", bad), ("good", good)):
+            bench.claim(f"job_{name}_{number}", artifacts=[file])
+            bench.attempt(f"job_{name}_{number}")
+        assert bench.outcome(f"job_good_{number}") == ("done", None, 1)
+    assert bench.subject.store.stats().circuits == ()
+
+
+def test_a_permanent_failure_beside_an_open_circuit_decides(bench: Bench) -> None:
+    """A job that can never be finished does not wait for a host."""
+    job_ids, files = claim_jobs(bench, OPENS_AFTER)
+    answer(files, 503)
+    for job_id in job_ids:
+        bench.attempt(job_id)
+    bench.claim("job_demo", artifacts=[bench.sume.host("a.png", FIRST), "ftp://media.sume.com/x.png"])
+    assert isinstance(bench.attempt(), PermanentError)
+    assert bench.outcome() == ("dead", "url_not_allowed", 1)
