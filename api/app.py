@@ -20,14 +20,17 @@ from api.lane import Lane
 from api.openapi import DescribedApp
 from api.operator import Operator, operator_routes
 from api.tally import Tally
+from api.watch import SchedulerWatch
 from api.webhook import PATH, Webhook
 from shared import clock
+from shared.alerts import open_alerts
 from shared.claims import open_store
 from shared.claims.store import Store
 from shared.config import Settings
 from shared.intake import Intake
 from shared.metrics import Metrics
 from shared.queue import Queue, open_queue
+from shared.views import secret_tags
 
 PATIENCE_SHARE = 0.6
 """A statement may take this much of the request's time, so that the database's own answer comes first."""
@@ -52,18 +55,20 @@ def create_app(
     questions = Lane("operator", threads=4, capacity=64)
     tally = Tally(claims, lane=records, within=COUNT_WITHIN)
     database, redis = Probe("database", claims.check), Probe("redis", queue.ping)
+    watch = SchedulerWatch(answers, open_alerts(settings, answers))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         drainer.start()
-        counting = asyncio.create_task(tally.write_forever())
+        periodic = [asyncio.create_task(tally.write_forever()), asyncio.create_task(watch.look_forever())]
         yield
-        counting.cancel()
-        with suppress(asyncio.CancelledError):
-            await counting
+        for task in periodic:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         # No request is left: everything that was answered 2xx is committed, and only messages and counts remain.
         await asyncio.gather(asyncio.to_thread(drainer.close, within=DRAIN_WITHIN), tally.write())
-        for closing in (group_commit, records, questions, database, redis, claims, answers, queue):
+        for closing in (group_commit, records, questions, database, redis, watch, claims, answers, queue):
             closing.close()
 
     app = DescribedApp(
@@ -93,7 +98,7 @@ def create_app(
             redis=redis,
             secret_configured=bool(settings.signing_secrets),
             metrics=metrics,
-            gauges=GaugeReader(answers, queue, lane=questions),
+            gauges=GaugeReader(answers, queue, lane=questions, secret_tags=secret_tags(settings)),
         )
     )
     if settings.ops_token is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
@@ -30,10 +31,11 @@ class CountingStore(Protocol):
 class GaugeReader:
     """Answers from memory while that is fresh; any number of scrapes cause one read."""
 
-    def __init__(self, store: CountingStore, queue: Queue, *, lane: Lane) -> None:
+    def __init__(self, store: CountingStore, queue: Queue, *, lane: Lane, secret_tags: Sequence[str] = ()) -> None:
         self._store = store
         self._queue = queue
         self._lane = lane
+        self._secret_tags = tuple(secret_tags)
         self._gauges = Gauges()
         self._fresh_until = 0.0
         self._reading = asyncio.Lock()
@@ -58,4 +60,4 @@ class GaugeReader:
             depth = await self._lane.run(self._queue.depth, within=QUEUE_WITHIN)
         except (QueueUnavailableError, StoreUnavailableError) as error:
             get_logger().warning("gauges.missing", part="redis", problem=str(error))
-        return Gauges(stats, depth)
+        return Gauges(stats, depth, self._secret_tags)

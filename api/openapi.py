@@ -38,6 +38,15 @@ ERROR_SCHEMA: dict[str, Any] = {
     },
 }
 
+SECRET_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "One secret of SUME_COM_WEBHOOK_SIGNING_SECRET, by its place in the setting",
+    "properties": {
+        "position": {"type": "integer"},
+        "last_used_at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
+    },
+}
+
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
 
 ANSWERS = {
@@ -115,6 +124,8 @@ def describe_shapes() -> tuple[dict[str, Any], dict[str, Any]]:
     stats = definitions["$defs"]["Stats"]["properties"]
     stats["queue_depth"] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     stats["polling"] = {"type": "string", "description": '"on", or why it is off'}
+    stats["signing_secrets"] = {"type": "array", "items": SECRET_SCHEMA}
+    del stats["secrets_used"]
     return shapes, definitions["$defs"]
 
 

@@ -21,7 +21,7 @@ from shared.event import Status
 from shared.intake import Intake
 from shared.queue import Queue
 from shared.sume.api import same_origin
-from shared.views import job_view, page_view, polling_state, stats_view
+from shared.views import job_view, page_view, stats_view
 
 LIMIT = 50
 LIMIT_MAX = 500
@@ -93,7 +93,7 @@ class Operator:
         """Count everything."""
         counted = await self._ask(self.store.stats)
         depth = await self._queue_depth()
-        return JsonResponse(stats_view(counted, queue_depth=depth, polling=polling_state(self.settings)))
+        return JsonResponse(stats_view(counted, queue_depth=depth, settings=self.settings))
 
     async def _ask(self, call: Callable[[], T]) -> T:
         return await self.lane.run(call, within=ANSWER_WITHIN)

@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -16,6 +17,7 @@ from scheduler.look import Looker, PollTimes
 from scheduler.poller import Poller
 from scheduler.pruner import Pruner
 from scheduler.sweeper import Sweeper
+from scheduler.watchman import Watchman
 from shared import logs
 from shared.alerts import open_alerts
 from shared.claims import open_store
@@ -31,6 +33,8 @@ RETRY = timedelta(seconds=2)
 """A failed sweep or poll is repeated this soon, so that an outage is over within 10 s of its end."""
 PRUNE_EVERY = timedelta(hours=1)
 SWEEP_PARTIALS_EVERY = timedelta(seconds=30)
+BEAT_EVERY = timedelta(seconds=15)
+WATCH_EVERY = timedelta(seconds=10)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,6 +81,8 @@ def open_agents(settings: Settings, opened: ExitStack) -> list[Agent]:
     circuits = CircuitKeeper(store, within=settings.seconds("claim_stale"), again=settings.seconds("retry_max"))
     pruner = Pruner(store, older_than=timedelta(days=settings.retention_days))
     cleaner = Cleaner(store, queue, open_storage(settings))
+    watchman = Watchman(store, queue, alerts)
+    name = f"{socket.gethostname()}.{os.getpid()}"
     every = settings.seconds("sweep_interval")
     return [
         Agent("circuits", circuits.tend, every=every, retry=RETRY),  # before the sweep, which sends what is due
@@ -85,6 +91,8 @@ def open_agents(settings: Settings, opened: ExitStack) -> list[Agent]:
         Agent("prune", pruner.prune, every=PRUNE_EVERY),
         Agent("clean_registries", cleaner.clean_registries, every=every),
         Agent("sweep_partials", cleaner.sweep_partials, every=SWEEP_PARTIALS_EVERY),
+        Agent("beat", lambda _stop: store.beat("scheduler", name), every=BEAT_EVERY, retry=RETRY),
+        Agent("watch", watchman.watch, every=WATCH_EVERY, retry=RETRY),
     ]
 
 

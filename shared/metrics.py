@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -9,6 +10,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from shared.claims.records import Stats
+from shared.claims.watch import ROLES
 
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 COMMIT_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -78,6 +80,8 @@ class Gauges:
 
     stats: Stats | None = None
     queue_depth: int | None = None
+    secret_tags: tuple[str, ...] = ()
+    """Of the signing secrets, in the order of the setting."""
 
     def families(self) -> Iterable[Metric]:
         """Yield each gauge that is known."""
@@ -95,11 +99,42 @@ class Gauges:
                 "sume_unacknowledged_jobs", "ERROR jobs nobody was told of", value=self.stats.unacknowledged
             )
             yield GaugeMetricFamily("sume_quarantined_deliveries", "Bodies in quarantine", value=self.stats.quarantined)
+            yield labelled(
+                "sume_signing_secret_last_used_timestamp_seconds",
+                "When a signing secret last signed a delivery, by its place in the setting; 0 for never",
+                "position",
+                {
+                    str(place): seconds(self.stats.secrets_used.get(tag))
+                    for place, tag in enumerate(self.secret_tags, 1)
+                },
+            )
+            yield labelled(
+                "sume_last_seen_timestamp_seconds",
+                "When a scheduler, a worker last said that it lives; 0 for never",
+                "role",
+                {role: seconds(self.stats.last_seen.get(role)) for role in ROLES},
+            )
+            yield labelled(
+                "sume_processes_alive",
+                "Schedulers and workers that say that they live",
+                "role",
+                {role: self.stats.alive.get(role, 0) for role in ROLES},
+            )
+            yield GaugeMetricFamily(
+                "sume_last_accepted_timestamp_seconds",
+                "When a delivery was last answered 2xx; 0 for never",
+                value=seconds(self.stats.last_accepted_at),
+            )
         if self.queue_depth is not None:
             yield GaugeMetricFamily("sume_queue_depth", "Messages waiting in Redis", value=self.queue_depth)
 
 
-def labelled(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+def seconds(moment: datetime | None) -> float:
+    """Return a time as Prometheus counts it, 0 for none."""
+    return 0.0 if moment is None else moment.timestamp()
+
+
+def labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     """Return a gauge with one label."""
     family = GaugeMetricFamily(name, text, labels=[label])
     for value, count in values.items():

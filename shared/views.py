@@ -6,8 +6,10 @@ from typing import Any
 from shared.claims.hosts import Circuit
 from shared.claims.records import JobPage, JobRecord, Stats, TimelineEntry
 from shared.claims.states import STATES
+from shared.claims.watch import ROLES
 from shared.config import Settings
 from shared.event import StoredArtifact
+from shared.sume.signature import tag_of
 
 
 def rfc3339(moment: datetime | None) -> str | None:
@@ -71,7 +73,7 @@ def page_view(page: JobPage) -> dict[str, Any]:
     return {"jobs": [job_view(job) for job in page.jobs], "next_cursor": page.next_cursor}
 
 
-def stats_view(stats: Stats, *, queue_depth: int | None, polling: str) -> dict[str, Any]:
+def stats_view(stats: Stats, *, queue_depth: int | None, settings: Settings) -> dict[str, Any]:
     """Return the statistics; `queue_depth` is None while Redis cannot be asked."""
     return {
         "states": {state: stats.states.get(state, 0) for state in STATES},
@@ -84,8 +86,16 @@ def stats_view(stats: Stats, *, queue_depth: int | None, polling: str) -> dict[s
         "waiting": stats.waiting,
         "circuits": [circuit_view(circuit) for circuit in stats.circuits],
         "refused": stats.refused,
+        "refused_headers": stats.refused_headers,
+        "last_accepted_at": rfc3339(stats.last_accepted_at),
         "last_test_at": rfc3339(stats.last_test_at),
-        "polling": polling,
+        "signing_secrets": [
+            {"position": place, "last_used_at": rfc3339(stats.secrets_used.get(tag))}
+            for place, tag in enumerate(secret_tags(settings), 1)
+        ],
+        "last_seen": {role: rfc3339(stats.last_seen.get(role)) for role in ROLES},
+        "alive": {role: stats.alive.get(role, 0) for role in ROLES},
+        "polling": polling_state(settings),
     }
 
 
@@ -98,6 +108,11 @@ def circuit_view(circuit: Circuit) -> dict[str, Any]:
         "next_probe_at": rfc3339(circuit.next_probe_at),
         "waiting": circuit.waiting,
     }
+
+
+def secret_tags(settings: Settings) -> tuple[str, ...]:
+    """Return the tags of the signing secrets, in the order of the setting."""
+    return tuple(tag_of(secret) for secret in settings.signing_secrets)
 
 
 def polling_state(settings: Settings) -> str:

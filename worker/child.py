@@ -4,6 +4,7 @@ import argparse
 import ctypes
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -70,7 +71,8 @@ def die_with(parent: int) -> None:
 @contextmanager
 def open_pipeline_work(settings: Settings, redactor: Redactor, stop: StopFlag) -> Iterator[Work]:
     """Lend the pipeline as work."""
-    with open_pipeline(settings, redactor=redactor, stop=stop) as pipeline:
+    name = f"{socket.gethostname()}.{os.getpid()}"
+    with open_pipeline(settings, redactor=redactor, stop=stop, name=name) as pipeline:
         yield partial(attempt, pipeline)
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Literal, Protocol, TypeAlias
 
 Role: TypeAlias = Literal["scheduler", "worker"]
+ROLES: tuple[Role, ...] = ("scheduler", "worker")
 
 
 @dataclass(frozen=True, slots=True)

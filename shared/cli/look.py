@@ -86,7 +86,7 @@ def stats(*, json: Json = False) -> None:
     from shared.cli.session import full_session  # noqa: PLC0415 - `--help` answers without loading it
     from shared.cli.tables import stats_table  # noqa: PLC0415 - the same
     from shared.errors import QueueUnavailableError  # noqa: PLC0415 - the same
-    from shared.views import polling_state, stats_view  # noqa: PLC0415 - the same
+    from shared.views import stats_view  # noqa: PLC0415 - the same
 
     with full_session() as (settings, store, queue):
         counted = store.stats()
@@ -95,7 +95,7 @@ def stats(*, json: Json = False) -> None:
         except QueueUnavailableError as error:
             depth = None  # the statistics are about Postgres first
             note(f"queue_depth is unknown: {error}")
-    view = stats_view(counted, queue_depth=depth, polling=polling_state(settings))
+    view = stats_view(counted, queue_depth=depth, settings=settings)
     if json:
         print_json(view)
     else:

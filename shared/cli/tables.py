@@ -179,6 +179,13 @@ def stats_table(view: Mapping[str, Any]) -> Table:
             for circuit in value:
                 grid.add_row(literal(f"circuit {circuit['host']}"), literal(circuit_line(circuit), ATTENTION))
             continue
+        if name == "signing_secrets":
+            for secret in value:
+                used = secret["last_used_at"]
+                grid.add_row(
+                    f"signing secret {secret['position']}", literal(f"last used {used}" if used else "not used")
+                )
+            continue
         if not isinstance(value, Mapping):
             shown = "unreachable" if name == "queue_depth" and value is None else value
             grid.add_row(name, literal(f"{value:.1f}" if isinstance(value, float) else shown))
