@@ -25,6 +25,7 @@ from shared.config import Settings
 from shared.logs import get_logger
 from worker.message import Message, MessageFailedError, describe
 from worker.redis_client import SOCKET_TIMEOUT_SECONDS, connect
+from worker.rq_records import record_failure, record_success
 from worker.stop import StopFlag
 
 BLOCK_SECONDS = 0.5
@@ -161,36 +162,18 @@ class JobWorker(SimpleWorker):
     def handle_job_failure(
         self,
         job: Any,
-        queue: rq.Queue,
-        started_job_registry: Any = None,
+        queue: rq.Queue,  # noqa: ARG002 - RQ's signature
+        started_job_registry: Any = None,  # noqa: ARG002 - the same
         exc_string: str = "",
         execution: Any = None,
     ) -> None:
-        """Record the failure as one line; RQ would store a traceback (I2)."""
+        """Record the failure."""
         error = sys.exception()
-        line = describe(error) if error else exc_string
-        super().handle_job_failure(job, queue, started_job_registry, exc_string=line, execution=execution)
+        record_failure(self, job, execution, line=describe(error) if error else exc_string)
 
-    def handle_job_success(self, job: Any, queue: rq.Queue, started_job_registry: Any, execution: Any) -> None:  # noqa: ARG002 - RQ's signature
-        """Record the success.
-
-        RQ's own version also looks after dependents and repetitions, which our messages do not have, under a WATCH
-        that makes it spin for as long as Redis is away.
-        """
-        with self.connection.pipeline() as pipeline:
-            self.increment_successful_job_count(pipeline)
-            self.increment_total_working_time(job.ended_at - job.started_at, pipeline)
-            job._handle_success(  # noqa: SLF001 - the same call as RQ's
-                job.get_result_ttl(self.default_result_ttl),
-                pipeline=pipeline,
-                worker_name=self.name,
-                execution_id=execution.id,
-                execution_started_at=execution.created_at,
-                execution_ended_at=job.ended_at,
-            )
-            job.cleanup(job.get_result_ttl(self.default_result_ttl), pipeline=pipeline, remove_from_queue=False)
-            self.cleanup_execution(job, pipeline=pipeline, execution=execution)
-            pipeline.execute()
+    def handle_job_success(self, job: Any, queue: rq.Queue, started_job_registry: Any, execution: Any) -> None:  # noqa: ARG002 - the same
+        """Record the success."""
+        record_success(self, job, execution)
 
     def _put_back(self, job: Any) -> None:
         """Return a message that was taken just as the worker was asked to stop."""

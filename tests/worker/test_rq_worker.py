@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 import rq
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from rq.executions import Execution
 from rq.job import Job
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
@@ -129,6 +131,23 @@ def test_redis_going_away_for_a_moment_around_a_message_needs_no_person(
         ("message.unrecorded", "warning"),
         ("message.failed", "error"),
     ]
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_redis_away_at_the_end_of_a_message_is_one_kind_of_error_for_the_loop(
+    make_settings: MakeSettings, *, failing: bool
+) -> None:
+    """Nothing of RQ's own logs or swallows it: the loop says once that Redis is lost, and waits."""
+    worker = JobWorker(make_settings(redis_url="redis://127.0.0.1:1/0"), work=lambda _job_id: None, stop=StopFlag())
+    job = Job.create(
+        "worker.tasks.process", args=("job_demo",), connection=worker.connection, serializer=JSONSerializer
+    )
+    job.origin, job.started_at, job.ended_at = "sume", clock.now(), clock.now()
+    execution = Execution(id="1", job_id=job.id, connection=worker.connection)
+    record = worker.handle_job_failure if failing else worker.handle_job_success
+    with capture_logs() as lines, pytest.raises(RedisConnectionError):
+        record(job, worker.queues[0], worker.queues[0].started_job_registry, execution=execution)
+    assert lines == []
 
 
 def test_redis_may_be_away_at_the_start_and_at_any_moment_later(toys: Toys) -> None:
