@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.claims.hosts import Circuit
+from shared.claims.quarantine import QuarantineEntry
 from shared.claims.records import JobPage, JobRecord, Stats, TimelineEntry
 from shared.claims.states import STATES
 from shared.claims.watch import ROLES
@@ -107,6 +108,19 @@ def circuit_view(circuit: Circuit) -> dict[str, Any]:
         "open_since": rfc3339(circuit.open_since),
         "next_probe_at": rfc3339(circuit.next_probe_at),
         "waiting": circuit.waiting,
+    }
+
+
+def quarantine_view(entry: QuarantineEntry) -> dict[str, Any]:
+    """Return a signed body that was not understood, without the body."""
+    return {
+        "id": entry.id,
+        "reason": entry.reason,
+        "count": entry.count,
+        "bytes": entry.bytes,
+        "first_seen": rfc3339(entry.first_seen),
+        "last_seen": rfc3339(entry.last_seen),
+        "replayed_at": rfc3339(entry.replayed_at),
     }
 
 

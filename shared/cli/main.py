@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import typer
 
-from shared.cli import deliver, demo, dev, doctor, look, operate, processes
+from shared.cli import deliver, demo, dev, doctor, look, operate, processes, quarantine
 from shared.cli.terminal import complain
 from shared.errors import SettingsError, SumeJobsError, UsageError
 
-GROUPS = (demo, dev, processes, deliver, look, operate, doctor)
+GROUPS = (demo, dev, processes, deliver, look, operate, quarantine, doctor)
 """Each registers its commands; `--help` lists them in this order."""
 
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "stats": ("--json",),
     "audit": ("--json",),
     "prune": ("--older-than", "--dry-run"),
+    "quarantine": ("list", "show", "replay"),
 }
 """The contract's table, without the demo's commands."""
 
@@ -36,6 +37,17 @@ def test_every_command_has_help_with_an_example_and_its_options(bare_cli: Cli, c
     assert f"Example: sume-jobs {command}" in ran.out
     for option in COMMANDS[command]:
         assert option in ran.out
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("list", ("--all", "--limit", "--json")), ("show", ("ID", "--raw")), ("replay", ("--all",))],
+)
+def test_so_has_every_command_about_quarantine(bare_cli: Cli, command: str, options: tuple[str, ...]) -> None:
+    """The group has commands of its own."""
+    ran = bare_cli("quarantine", command, "--help")
+    assert f"Example: sume-jobs quarantine {command}" in ran.out
+    assert all(option in ran.out for option in options)
 
 
 def test_the_list_of_commands_is_whole(bare_cli: Cli) -> None:
