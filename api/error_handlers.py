@@ -3,6 +3,7 @@
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from api.answers import RETRY_AFTER_SECONDS, ErrorResponse, OperatorError
 from api.operator_input import first_problem
@@ -26,10 +27,25 @@ def answer_errors_in_one_shape(app: FastAPI) -> None:
         return ErrorResponse(503, "store_unavailable", str(error), headers=retry)
 
     @app.exception_handler(HTTPException)
-    async def refuse_request(_request: Request, error: HTTPException) -> ErrorResponse:
+    async def refuse_request(request: Request, error: HTTPException) -> ErrorResponse:
         code = error.detail.lower().replace(" ", "_")
-        return ErrorResponse(error.status_code, code, f"{error.detail}.", headers=error.headers)
+        headers = dict(error.headers or {})
+        if methods := methods_of(app, request.url.path) if "Allow" in headers else None:
+            headers["Allow"] = methods
+        return ErrorResponse(error.status_code, code, f"{error.detail}.", headers=headers)
 
     @app.exception_handler(Exception)
     async def say_broken(_request: Request, _error: Exception) -> ErrorResponse:
         return ErrorResponse(500, "internal_error", "An error of ours; the log of the api has the details.")
+
+
+def methods_of(app: FastAPI, path: str) -> str:
+    """Return every method a path has in our document; the router itself names those of its first route alone."""
+    operations = app.openapi()["paths"].items()
+    found = {
+        method.upper()
+        for template, methods in operations
+        if compile_path(template)[0].match(path)
+        for method in methods
+    }
+    return ", ".join(sorted(found))

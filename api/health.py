@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
@@ -17,6 +18,19 @@ from shared.metrics import Metrics
 
 ANSWER_WITHIN = timedelta(seconds=2)
 KEEP_SECONDS = 1.0
+
+Answers = dict[int | str, dict[str, Any]]
+TEXT = {"type": "string"}
+ALIVE = {"type": "object", "required": ["alive"], "properties": {"alive": {"const": True}}}
+PARTS = {"database": TEXT, "signing_secret": TEXT, "redis": TEXT}
+READY = {
+    "type": "object",
+    "required": ["ready", "parts"],
+    "properties": {
+        "ready": {"type": "boolean"},
+        "parts": {"type": "object", "required": list(PARTS), "properties": PARTS},
+    },
+}
 
 
 class Probe:
@@ -52,6 +66,11 @@ class Probe:
         self._lane.close()
 
 
+def in_json(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    """Describe one answer for the document."""
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
 def health_routes(
     *, database: Probe, redis: Probe, secret_configured: bool, metrics: Metrics, gauges: GaugeReader
 ) -> APIRouter:
@@ -59,12 +78,14 @@ def health_routes(
     router = APIRouter(tags=["health"])
     signing_secret = "ok" if secret_configured else "SUME_COM_WEBHOOK_SIGNING_SECRET is not set"
 
-    @router.get("/livez", response_class=JsonResponse)
+    @router.get("/livez", response_class=JsonResponse, responses={200: in_json(ALIVE, "It lives")})
     async def livez() -> JsonResponse:
         """Answer while the process runs."""
         return JsonResponse({"alive": True})
 
-    @router.get("/readyz", response_class=JsonResponse, responses={503: {"description": "Not ready"}})
+    ready_answers: Answers = {200: in_json(READY, "Ready"), 503: in_json(READY, "Not ready; each part says why")}
+
+    @router.get("/readyz", response_class=JsonResponse, responses=ready_answers)
     async def readyz() -> JsonResponse:
         """Answer 200 when claims can be stored and a signing secret is set; Redis is reported, not required."""
         database_part, redis_part = await asyncio.gather(database.ask(), redis.ask())
@@ -72,7 +93,7 @@ def health_routes(
         parts = {"database": database_part, "signing_secret": signing_secret, "redis": redis_part}
         return JsonResponse({"ready": ready, "parts": parts}, status_code=200 if ready else 503)
 
-    @router.get("/metrics", response_class=Response)
+    @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": TEXT}}}})
     async def prometheus() -> Response:
         """Show Prometheus what was counted; gauges are up to 15 seconds old."""
         return Response(metrics.render(await gauges.read()), media_type=CONTENT_TYPE_LATEST)

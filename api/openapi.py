@@ -1,6 +1,7 @@
 """The OpenAPI document, with the webhook in it, which FastAPI cannot describe by itself."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -11,6 +12,7 @@ from api.webhook import PATH
 from shared.claims.records import JobPage, JobRecord, Stats
 from shared.config import Settings
 from shared.event import EVENT_NAMES
+from shared.sume.payload import MAX_STATUS_URL
 
 DESCRIPTION = """Receives Sume's webhooks, stores each job once, and shows what became of it."""
 
@@ -38,12 +40,14 @@ ERROR_SCHEMA: dict[str, Any] = {
     },
 }
 
+OPTIONAL_TIME: dict[str, Any] = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
+
 SECRET_SCHEMA: dict[str, Any] = {
     "type": "object",
     "description": "One secret of SUME_COM_WEBHOOK_SIGNING_SECRET, by its place in the setting",
     "properties": {
         "position": {"type": "integer"},
-        "last_used_at": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
+        "last_used_at": OPTIONAL_TIME,
     },
 }
 
@@ -96,6 +100,13 @@ def describe_webhook(settings: Settings) -> dict[str, Any]:
     }
 
 
+def describe_status_url(settings: Settings) -> dict[str, Any]:
+    """Return what a status_url must be like to be asked with our key."""
+    parts = urlsplit(settings.sume_api_base_url)
+    origin = f"{parts.scheme}://{parts.netloc}".replace(".", r"\.")
+    return {"type": "string", "pattern": rf"^{origin}([/?#][!-\[\]-~]*)?$", "maxLength": MAX_STATUS_URL}
+
+
 def describe_header(name: str, text: str) -> dict[str, Any]:
     """Return one required header."""
     return {"name": name, "in": "header", "required": True, "description": text, "schema": {"type": "string"}}
@@ -126,6 +137,7 @@ def describe_shapes() -> tuple[dict[str, Any], dict[str, Any]]:
     stats["polling"] = {"type": "string", "description": '"on", or why it is off'}
     stats["signing_secrets"] = {"type": "array", "items": SECRET_SCHEMA}
     del stats["secrets_used"]
+    stats["last_seen"]["additionalProperties"] = OPTIONAL_TIME
     return shapes, definitions["$defs"]
 
 
@@ -144,6 +156,10 @@ def describe_all(app: FastAPI, settings: Settings) -> dict[str, Any]:
             answer["content"] = {"application/json": {"schema": shapes[shape]}}
         for status, meaning in ERRORS.items():
             operation["responses"][status] = {"description": meaning, "content": ERROR_CONTENT}
+    expecting = document["paths"]["/v1/jobs"]["post"]
+    expecting["responses"]["200"] = {**expecting["responses"]["201"], "description": "The job is known already"}
+    expected = expecting["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    expected["status_url"]["anyOf"][0] = describe_status_url(settings)
     document["paths"][PATH] = {"post": describe_webhook(settings)}
     return document
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from api.answers import JsonResponse, OperatorError
 from api.guard import guarded_route
 from api.lane import Lane
-from api.operator_input import Expectation, JobId, Requeue, body_schema, read_body_as
+from api.operator_input import Cursor, Expectation, JobId, Requeue, body_schema, read_body_as
 from shared.claims.records import JobFilter, JobRecord
 from shared.claims.states import State
 from shared.claims.store import Store
@@ -48,7 +48,7 @@ class Operator:
         *,
         redelivered: bool = False,
         limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT,
-        cursor: str | None = None,
+        cursor: Cursor | None = None,
     ) -> JsonResponse:
         """List jobs, those that need a person first; without their artifacts and timelines."""
         wanted = JobFilter(state=state, status=status, redelivered=redelivered, limit=limit, cursor=cursor)

@@ -1,12 +1,14 @@
 """What the operator API accepts, and how it says what is wrong with the rest."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from api.answers import OperatorError
-from shared.sume.payload import is_job_id, read_status_url
+from shared.claims.cursor import CURSOR
+from shared.sume.payload import JOB_ID, is_job_id, read_status_url
 
 YEAR_SECONDS = 31_536_000
 BODY_LIMIT = 65_536
@@ -28,7 +30,13 @@ def check_status_url(value: str) -> str:
     return value
 
 
-JobId = Annotated[str, AfterValidator(check_job_id)]
+def described(pattern: re.Pattern[str]) -> WithJsonSchema:
+    """Tell the document what the check beside it accepts."""
+    return WithJsonSchema({"type": "string", "pattern": f"^(?:{pattern.pattern})$"})
+
+
+JobId = Annotated[str, AfterValidator(check_job_id), described(JOB_ID)]
+Cursor = Annotated[str, described(CURSOR)]
 
 
 class Expectation(BaseModel):

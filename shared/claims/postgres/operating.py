@@ -1,16 +1,14 @@
 """What people ask and change: list, show, requeue, statistics, audit."""
 
-import base64
-import binascii
-import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Row
 
+from shared.claims.cursor import read_cursor, write_cursor
 from shared.claims.postgres.database import Database
 from shared.claims.postgres.details import stored_artifact, stored_artifacts, timelines
 from shared.claims.postgres.timeline import noted
@@ -24,7 +22,6 @@ from shared.claims.records import (
     TimelineEntry,
 )
 from shared.claims.states import Reason
-from shared.errors import UsageError
 from shared.event import StoredArtifact
 
 JOB_COLUMNS = """job_id, state, event, status, deliveries, attempts, source, conflict_with IS NOT NULL AS conflict,
@@ -93,7 +90,9 @@ class Operating:
             **parameters,
         )
         page, more = rows[: wanted.limit], len(rows) > wanted.limit
-        return JobPage(self._records(page), write_cursor(page[-1]) if more else None)
+        last = page[-1] if more else None
+        cursor = last and write_cursor(attention=last.attention, updated_at=last.updated_at, job_id=last.job_id)
+        return JobPage(self._records(page), cursor)
 
     def get_job(self, job_id: str) -> JobRecord | None:
         """See OperatorStore.get_job."""
@@ -141,23 +140,3 @@ def job_record(row: Row[Any], artifacts: tuple[StoredArtifact, ...], timeline: t
     """Build the record from a row of JOB_COLUMNS."""
     facts = {name: value for name, value in row._mapping.items() if name != "attention"}  # noqa: SLF001 - public in SQLAlchemy
     return JobRecord(**facts, artifacts=artifacts, timeline=timeline)
-
-
-def write_cursor(row: Row[Any]) -> str:
-    """Return an opaque text that names a row's place in the list."""
-    place = json.dumps([row.attention, row.updated_at.isoformat(), row.job_id])
-    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
-
-
-def read_cursor(cursor: str) -> dict[str, object]:
-    """Return the place a cursor names; raise UsageError for any other text."""
-    try:
-        place = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
-        attention, updated_at, job_id = place
-        return {
-            "attention": int(attention),
-            "updated_at": datetime.fromisoformat(updated_at),
-            "job_id": str(job_id),
-        }
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise UsageError("the cursor is not one that this list gave") from error
