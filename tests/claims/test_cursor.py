@@ -32,7 +32,7 @@ def test_every_text_of_the_form_is_a_place(cursor: str) -> None:
 @example("0.1.")
 @example("0.1.job\n")
 @example("0.100000000000000000.job")
-@example("0.١.job")
+@example("0.\u0661.job")
 @example("[" * 100_000)
 def test_any_other_text_is_refused(text: str) -> None:
     """Never with anything but our own error."""
