@@ -5,9 +5,12 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 
 from scheduler import loop
 from scheduler.agent import Agent
@@ -21,11 +24,13 @@ from scheduler.watchman import Watchman
 from shared import logs
 from shared.alerts import open_alerts
 from shared.claims import open_store
+from shared.claims.store import Store
 from shared.config import Settings
 from shared.errors import SettingsError, SumeJobsError
 from shared.intake import Intake
 from shared.queue import open_queue
 from shared.storage import open_storage
+from shared.storage.recognition import StorageGuard, WrongStorageError
 from shared.sume.api import SumeApi
 
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
@@ -55,16 +60,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     logs.configure(settings, process="scheduler")
-    with ExitStack() as opened:
-        if options.once:
-            return report(loop.run_once(open_agents(settings, opened)))
-        loop.run(open_agents(settings, opened), wait_for_stop=lambda: signal.sigwait(STOP_SIGNALS))
-        return 0
+    try:
+        with ExitStack() as opened:
+            return work(settings, opened, once=options.once)
+    except WrongStorageError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
 
 
-def open_agents(settings: Settings, opened: ExitStack) -> list[Agent]:
-    """Connect the duties with what they need, without connecting to anything yet; `opened` closes it."""
+def work(settings: Settings, opened: ExitStack, *, once: bool) -> int:
+    """Perform the duties and return the exit status; raises WrongStorageError as soon as that is known."""
     store = opened.enter_context(closing(open_store(settings)))
+    guard = StorageGuard(open_storage(settings), store)
+    agents = open_agents(settings, opened, store=store, guard=guard)
+    if once:
+        guard.try_recognise()
+        return report(loop.run_once(agents))
+    over = threading.Event()
+    opened.callback(over.set)
+    watch = partial(guard.watch, over, refused=lambda: os.kill(os.getpid(), signal.SIGTERM))
+    threading.Thread(target=copy_context().run, args=(watch,), name="storage", daemon=True).start()
+    loop.run(agents, wait_for_stop=lambda: signal.sigwait(STOP_SIGNALS))
+    if guard.refused is not None:
+        raise guard.refused
+    return 0
+
+
+def open_agents(settings: Settings, opened: ExitStack, *, store: Store, guard: StorageGuard) -> list[Agent]:
+    """Connect the duties with what they need, without connecting to anything yet; `opened` closes it."""
     queue = opened.enter_context(closing(open_queue(settings)))
     intake = Intake(store, queue)
     api = None
@@ -80,7 +103,7 @@ def open_agents(settings: Settings, opened: ExitStack) -> list[Agent]:
     sweeper = Sweeper(store, queue, intake, stale=settings.seconds("claim_stale"))
     circuits = CircuitKeeper(store, within=settings.seconds("claim_stale"), again=settings.seconds("retry_max"))
     pruner = Pruner(store, older_than=timedelta(days=settings.retention_days))
-    cleaner = Cleaner(store, queue, open_storage(settings))
+    cleaner = Cleaner(store, queue, open_storage(settings), guard)
     watchman = Watchman(store, queue, alerts)
     name = f"{socket.gethostname()}.{os.getpid()}"
     every = settings.seconds("sweep_interval")

@@ -57,6 +57,10 @@ class Alerts(Protocol):
         """Tell that the circuit of an artifact host opened; called once an opening."""
         ...
 
+    def storage_unusable(self, *, reason: str, error: str) -> bool:
+        """Tell, once a day for each reason, that downloads wait for the storage."""
+        ...
+
 
 class AppriseAlerts:
     """Alerts to ALERT_URLS; without any URL nobody is reached, and the log line is all there is."""
@@ -101,6 +105,16 @@ class AppriseAlerts:
             f"The artifact host {host} fails for every job",
             f"{error}\nIts jobs wait without using up attempts, and one at a time tries it again; they finish by "
             "themselves when it is back.\nSee: sume-jobs stats",
+        )
+
+    def storage_unusable(self, *, reason: str, error: str) -> bool:
+        """See Alerts.storage_unusable."""
+        if self._gate(reason, "storage", every=HOST_ALERT_EVERY) is None:
+            return False
+        return self.tell(
+            reason,
+            f"Downloads wait for the storage: {reason}",
+            f"{error}\nNo attempt is used up; the jobs finish by themselves once that is mended.\nSee: sume-jobs check",
         )
 
     def tell(self, kind: str, title: str, body: str) -> bool:

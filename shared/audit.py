@@ -10,13 +10,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from shared.claims.records import AuditRecord, JobRecord
+from shared.claims.storages import StorageStore
 from shared.claims.store import OperatorStore
 from shared.errors import AttemptError, ShutdownError
 from shared.event import StoredArtifact
-from shared.storage.paths import manifest_path
+from shared.storage.paths import ID_FILE, manifest_path
+from shared.storage.recognition import WrongStorageError, compare
 from shared.storage.storage import Storage
 
 THREADS = 4
@@ -32,6 +34,7 @@ class Problem:
     """Something that a claimed job should have and has not."""
 
     job_id: str
+    """Empty where the storage itself is the problem."""
     path: str
     problem: str
 
@@ -49,10 +52,14 @@ class Audit:
         return not self.problems
 
 
+class AuditedStore(OperatorStore, StorageStore, Protocol):
+    """The part of the store that is compared with the storage."""
+
+
 class Auditor:
     """Compares the store with the storage while both are in use."""
 
-    def __init__(self, store: OperatorStore, storage: Storage) -> None:
+    def __init__(self, store: AuditedStore, storage: Storage) -> None:
         self._store = store
         self._storage = storage
         self._ended = threading.Event()
@@ -63,7 +70,7 @@ class Auditor:
         A problem is reported only when a second look finds it too, at a job that did not change in between, so
         that a job being worked on is no false alarm.
         """
-        checked, problems = 0, list[Problem]()
+        checked, problems = 0, self._storage_problems()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="audit") as pool:
             try:
                 for future in self._judgements(pool):
@@ -75,6 +82,14 @@ class Auditor:
                 pool.shutdown(cancel_futures=True)
                 raise
         return Audit(checked, tuple(problems))
+
+    def _storage_problems(self) -> list[Problem]:
+        """Say first that this is the wrong storage: it explains all that is missing."""
+        try:
+            compare(self._storage, self._store)
+        except (WrongStorageError, AttemptError) as error:
+            return [Problem("", ID_FILE, str(error))]
+        return []
 
     def _judgements(self, pool: ThreadPoolExecutor) -> Iterator[Future[list[Problem]]]:
         """Yield a judgement of each job in turn, with a bounded number under way."""

@@ -153,6 +153,7 @@ class Settings(BaseSettings):
     storage_url: Annotated[str, AfterValidator(check_storage)] = "file://./artifacts"
     artifact_hosts: Annotated[tuple[HostEntry, ...], NoDecode, Commas] = ("media.sume.com", "*.sume.com")
     artifact_allow_insecure: bool = False
+    storage_min_free_bytes: Annotated[int, Field(ge=0)] = 1_073_741_824
     artifact_max_bytes: Count = 10_737_418_240
     download_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     download_stall_seconds: Seconds = 30

@@ -112,7 +112,7 @@ def make_settings(tmp_path: Path) -> MakeSettings:
     """Return a maker of settings that reads no environment and no `.env`; overrides are named as the fields.
 
     Without overrides they hold a throwaway secret, a storage below `tmp_path`, and what loopback artifact hosts
-    need; `database_url` and `redis_url` are given by the test that has them.
+    need, on a disk of any size; `database_url` and `redis_url` are given by the test that has them.
     """
 
     def make(**overrides: Any) -> Settings:
@@ -121,6 +121,7 @@ def make_settings(tmp_path: Path) -> MakeSettings:
             "storage_url": f"file://{tmp_path / 'artifacts'}",
             "artifact_hosts": "127.0.0.1",
             "artifact_allow_insecure": True,
+            "storage_min_free_bytes": 0,
         }
         return Settings.load(_env_file=None, **(values | overrides))
 

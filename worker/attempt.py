@@ -11,6 +11,7 @@ from shared.claims.states import Reason
 from shared.claims.store import LeaseStore
 from shared.errors import AttemptError, PermanentError
 from shared.event import StoredArtifact
+from shared.storage.recognition import StorageGuard
 from shared.sume.payload import error_line, parse_payload
 from worker.artifacts import store_artifacts
 from worker.circuit import Circuits
@@ -27,6 +28,7 @@ class Tools:
 
     store: LeaseStore
     publisher: Publisher
+    guard: StorageGuard
     concurrency: int
     locate: Callable[[str], str]
     """Turns a path below the storage root into the one a handler can open."""
@@ -67,6 +69,7 @@ def work_on(lease: Lease, *, tools: Tools, keeper: LeaseKeeper) -> Work:
 
 def store_files(lease: Lease, *, tools: Tools, keeper: LeaseKeeper) -> tuple[StoredArtifact, ...]:
     """List, download and publish a job's files; expired URLs are exchanged for fresh ones once."""
+    tools.guard.require()
     listing = list_artifacts(lease, api=tools.api)
     circuits = Circuits(lease, tools.store, tools.alerts, tools.probe_times)
     recorded = list(lease.artifacts)

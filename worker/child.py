@@ -16,6 +16,7 @@ from shared.config import Settings
 from shared.errors import SettingsError
 from shared.logs import Redactor
 from shared.queue import TIMEOUT_GRACE
+from shared.storage.recognition import WrongStorageError
 from worker.pulse import Exit, Pulse
 from worker.rq_worker import Ended, JobWorker
 from worker.stop import StopFlag
@@ -56,7 +57,7 @@ def main(open_work: OpenWork, arguments: Sequence[str], *, hard_grace: timedelta
             ended = worker.run(burst=options.burst, max_messages=MAX_MESSAGES)
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
-        return Exit.SETTINGS
+        return Exit.WRONG_STORAGE if isinstance(error, WrongStorageError) else Exit.SETTINGS
     return Exit.RECYCLED if ended is Ended.RECYCLED else Exit.FINISHED
 
 

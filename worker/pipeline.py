@@ -34,6 +34,7 @@ from shared.errors import (
 )
 from shared.intake import Producer
 from shared.logs import get_logger
+from shared.storage.recognition import WrongStorageError
 from worker.attempt import Tools, Work, work_on
 from worker.lease import LeaseKeeper
 from worker.listing import AskAgainError
@@ -119,9 +120,13 @@ class Pipeline:
             reason = lease.previous_reason or Reason.WORKER_LOST
             raise PermanentError(lease.previous_error or "every attempt failed", reason=reason)
         try:
+            self.tools.guard.recognise()
             return work_on(lease, tools=self.tools, keeper=keeper)
         except (AttemptError, LeaseLostError, ShutdownError):
             raise
+        except WrongStorageError as error:
+            self.stop.set()
+            raise HeldError(Reason.STORAGE_FAILED, str(error)) from None
         except JobTimeoutException:
             raise RetryableError(Reason.TIMED_OUT, "the attempt took longer than JOB_TIMEOUT_SECONDS") from None
         except Exception as error:  # noqa: BLE001 - a defect of ours must not be repeated for ever
@@ -196,6 +201,8 @@ class Outcome:
         """Let the job wait for something that is not its own affair."""
         self._hand_back(error, wait=spread(self.pipeline.settings.seconds("retry_max")), waits_for_host=error.host)
         get_logger().info("job.held", reason=error.reason, error=str(error), seconds=self.seconds())
+        if error.host is None:
+            self.pipeline.tools.alerts.storage_unusable(reason=error.reason, error=str(error))
 
     def handed_back(self) -> None:
         """Leave the job to another worker, because this one has to stop."""

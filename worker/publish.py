@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from shared.claims.records import Lease
 from shared.claims.states import Reason
-from shared.errors import RetryableError
+from shared.errors import HeldError, RetryableError
 from shared.event import Artifact, StoredArtifact
 from shared.logs import get_logger
 from shared.storage.paths import artifact_path
@@ -22,6 +22,8 @@ class Publisher:
 
     storage: Storage
     downloader: Downloader
+    min_free: int = 0
+    """STORAGE_MIN_FREE_BYTES."""
 
     def publish(self, artifact: Artifact, *, lease: Lease, check: Check, circuits: Circuits) -> StoredArtifact:
         """Return the artifact as it lies under its final name.
@@ -29,7 +31,7 @@ class Publisher:
         A file that is as recorded is reused. One without a record was published by a worker that died before it
         could record it: it is whole (I8) and is adopted, unless it contradicts the stated size or SHA-256. Any other
         is damaged: it is set aside and replaced. What a host did is told to its circuit. Raises as
-        `Downloader.download`, CircuitOpenError, and storage_failed.
+        `Downloader.download`, CircuitOpenError, storage_failed, and HeldError (storage_full).
         """
         recorded = next((known for known in lease.artifacts if known.index == artifact.index), None)
         path = (
@@ -37,6 +39,7 @@ class Publisher:
         )
         if (kept := self._keep(artifact, path, recorded, lease=lease, check=check)) is not None:
             return kept
+        self._require_room(artifact)
         partial = self.storage.start(lease.job_id, token=lease.token, name=f"{artifact.index:02}")
         try:
             try:
@@ -56,6 +59,15 @@ class Publisher:
         if (kept := self._keep(artifact, path, recorded, lease=lease, check=check)) is not None:
             return kept  # a worker that slept past its lease was faster; what is published is never replaced
         raise RetryableError(Reason.STORAGE_FAILED, f"storage held a damaged file at {path} again")
+
+    def _require_room(self, artifact: Artifact) -> None:
+        """Raise HeldError (storage_full) when less would be free than must be; other jobs' files may come first."""
+        if not self.min_free:
+            return
+        free = self.storage.free_bytes()
+        if free - (artifact.size_bytes or 0) < self.min_free:
+            message = f"storage has {free} bytes free, and STORAGE_MIN_FREE_BYTES ({self.min_free}) must stay so"
+            raise HeldError(Reason.STORAGE_FULL, message)
 
     def _keep(
         self, artifact: Artifact, path: str, recorded: StoredArtifact | None, *, lease: Lease, check: Check

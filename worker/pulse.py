@@ -16,6 +16,8 @@ class Exit(IntEnum):
     """It was asked to stop or, in burst mode, found the queue empty."""
     SETTINGS = 2
     RECYCLED = 3
+    WRONG_STORAGE = 4
+    """The storage is not the one the database knows, which is known only once both answered."""
 
 
 class Pulse:

@@ -125,7 +125,7 @@ class Supervisor:
         self._status = 0
 
     def run(self) -> int:
-        """Supervise; return 0 after a requested stop or a finished burst, 2 when the settings are unusable."""
+        """Supervise; return 0 after a requested stop or a finished burst, 2 for unusable settings or storage."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         last_tick = time.monotonic()
@@ -167,8 +167,8 @@ class Supervisor:
             status = child.ended()
             if status is None:
                 continue
-            if status == Exit.SETTINGS and not self._proven:  # it has said why, in the one line there should be
-                self._status = Exit.SETTINGS
+            if status == Exit.WRONG_STORAGE or (status == Exit.SETTINGS and not self._proven):
+                self._status = Exit.SETTINGS  # it has said why, in the one line there should be
                 self._stop_requested = True
                 slot.child = None
                 continue

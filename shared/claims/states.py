@@ -48,6 +48,8 @@ class Reason(StrEnum):
     """The file is larger than ARTIFACT_MAX_BYTES."""
     STORAGE_FAILED = "storage_failed"
     """The storage could not be written or read."""
+    STORAGE_FULL = "storage_full"
+    """Less than STORAGE_MIN_FREE_BYTES is free in the storage: downloads wait until there is more."""
     HANDLER_FAILED = "handler_failed"
     """The user's handler raised."""
     SUME_API_FAILED = "sume_api_failed"

@@ -27,6 +27,7 @@ from shared.claims.records import (
     Stats,
 )
 from shared.claims.states import Reason
+from shared.claims.storages import StorageStore
 from shared.claims.watch import AlertStore, WatchStore
 from shared.event import StoredArtifact
 
@@ -191,7 +192,17 @@ class OperatorStore(Protocol):
         ...
 
 
-class Store(ReceivingStore, LeaseStore, SweepStore, OperatorStore, QuarantineStore, WatchStore, AlertStore, Protocol):
+class Store(
+    ReceivingStore,
+    LeaseStore,
+    SweepStore,
+    OperatorStore,
+    StorageStore,
+    QuarantineStore,
+    WatchStore,
+    AlertStore,
+    Protocol,
+):
     """All of it, as one database gives it."""
 
     def close(self) -> None:

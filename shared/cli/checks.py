@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from shared import clock
+from shared.claims import open_store
 from shared.claims.facts import DatabaseFacts, read_facts
 from shared.cli.handler_check import handler_problem
 from shared.cli.sume_check import SumeAnswer, ask_sume
@@ -15,6 +16,7 @@ from shared.config import Settings
 from shared.errors import AttemptError, QueueUnavailableError, StoreUnavailableError
 from shared.queue import open_queue
 from shared.storage import open_storage
+from shared.storage.recognition import WrongStorageError, compare
 from shared.views import polling_state
 
 Outcome: TypeAlias = Literal["ok", "off", "warn", "fail"]
@@ -114,11 +116,23 @@ def examine_redis(settings: Settings) -> Finding:
 
 
 def examine_storage(settings: Settings) -> Finding:
-    """Publish a file as the worker would, and delete it."""
+    """See that it is the one the database knows, then publish a file as the worker would, and delete it."""
+    storage = open_storage(settings)
     try:
-        open_storage(settings).probe()
+        with closing(open_store(settings)) as store:
+            compare(storage, store)
+    except WrongStorageError as error:
+        return Finding("storage", "fail", str(error))
+    except (StoreUnavailableError, AttemptError):
+        pass  # the database has a finding of its own, and the storage has it now
+    try:
+        storage.probe()
+        free = storage.free_bytes()
     except AttemptError as error:
         return Finding("storage", "fail", str(error), "see that STORAGE_URL is right, writable and not full")
+    if free < settings.storage_min_free_bytes:
+        detail = f"{free} bytes free, fewer than STORAGE_MIN_FREE_BYTES: downloads wait"
+        return Finding("storage", "fail", detail, "make room")
     return Finding("storage", "ok", f"files can be published under {settings.storage_path}")
 
 

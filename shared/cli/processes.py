@@ -2,11 +2,15 @@
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from shared.cli.terminal import say
+
+if TYPE_CHECKING:
+    from shared.config import Settings
 
 MAX_PROCESSES = 64
 Processes = Annotated[int, typer.Option(min=1, max=MAX_PROCESSES, help="How many to run.")]
@@ -20,8 +24,18 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: sume-jobs scheduler --once")(scheduler)
 
 
-def migrate() -> None:
-    """Create or upgrade the schema; safe to run twice at once and on every start."""
+def migrate(
+    *,
+    adopt_storage: Annotated[
+        bool, typer.Option("--adopt-storage", help="Also say that STORAGE_URL is this database's storage from now on.")
+    ] = False,
+) -> None:
+    """Create or upgrade the schema; safe to run twice at once and on every start.
+
+    Worker and scheduler refuse a storage that is not the one this database knows: a volume that is not mounted, or
+    another installation's. --adopt-storage tells the database to know the one that is there. Files of the old one
+    that are not there are lost to it; `sume-jobs audit` names them.
+    """
     from shared.claims.schema import migrate as migrate_schema  # noqa: PLC0415 - `--help` answers without loading it
     from shared.config import Settings  # noqa: PLC0415 - the same
 
@@ -29,6 +43,19 @@ def migrate() -> None:
     assert settings.database_url is not None  # noqa: S101 - load has just made sure
     migrate_schema(settings.database_url.get_secret_value())
     say("the schema is up to date")
+    if adopt_storage:
+        adopt_storage_of(settings)
+        say(f"this database now knows the storage at {settings.storage_path}")
+
+
+def adopt_storage_of(settings: "Settings") -> None:
+    """Let the database know the storage of the settings."""
+    from shared.claims import open_store  # noqa: PLC0415 - `--help` answers without loading it
+    from shared.storage import open_storage  # noqa: PLC0415 - the same
+    from shared.storage.recognition import adopt  # noqa: PLC0415 - the same
+
+    with closing(open_store(settings)) as store:
+        adopt(open_storage(settings), store)
 
 
 def api(

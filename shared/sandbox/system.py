@@ -66,6 +66,7 @@ class System:
             "DATABASE_URL": self.postgres.url,
             "REDIS_URL": self.valkey.url,
             "STORAGE_URL": f"file://{self.folder / 'artifacts'}",
+            "STORAGE_MIN_FREE_BYTES": "0",
             "ARTIFACT_HOSTS": LOOPBACK,
             "ARTIFACT_ALLOW_INSECURE": "true",
             "SUME_API_BASE_URL": self.sume.api_url,

@@ -26,6 +26,14 @@ def without_hard_links() -> RetryableError:
     )
 
 
+def on_two_file_systems() -> RetryableError:
+    """Say that a file cannot be published because it would have to be copied, which is not atomic."""
+    return RetryableError(
+        Reason.STORAGE_FAILED,
+        "storage could not publish: .partial and the job's folder lie on two file systems; STORAGE_URL must be one",
+    )
+
+
 def outside_root(path: str) -> RetryableError:
     """Say that a recorded path is none of ours."""
     return RetryableError(Reason.STORAGE_FAILED, f"path {path!r} leads out of the storage")

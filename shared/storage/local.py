@@ -6,21 +6,24 @@ mounts) nothing equally safe is left, so publishing there fails with a clear tex
 
 import errno
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID, uuid4
 
 from shared.event import StoredArtifact
 from shared.storage.durable import make_folder, sync_folder
-from shared.storage.failures import outside_root, storage_failures, without_hard_links
+from shared.storage.failures import on_two_file_systems, outside_root, storage_failures, without_hard_links
 from shared.storage.local_partial import LocalPartial
 from shared.storage.measure import identity, measure
-from shared.storage.paths import DAMAGED, PARTIAL, job_folder
+from shared.storage.paths import DAMAGED, ID_FILE, PARTIAL, job_folder
 from shared.storage.storage import Check, Found, LiveTokens, Partial, never_stop
 from shared.storage.sweep import remove_ended_leases
 
 STARTS = 5
 """Tries to make a folder that a sweep may be removing at the same moment."""
+IDENTITY, PROBE = "identity", "probe"
+"""Folders below `.partial/` for what belongs to no job."""
 NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 """What link() answers on file systems that have none."""
 
@@ -114,9 +117,37 @@ class LocalStorage:
         with storage_failures("sweep partial files"):
             return remove_ended_leases(self._partials, live=live)
 
+    def free_bytes(self) -> int:
+        """Ask the file system; a root that is not made yet will lie on that of its parent."""
+        with storage_failures("say how much is free"):
+            return shutil.disk_usage(existing(self._root)).free
+
+    def read_id(self) -> str | None:
+        """Read `.sume-storage-id`."""
+        content = self.read(ID_FILE)
+        return None if content is None else content.decode("ascii", "replace").strip()
+
+    def make_id(self) -> str:
+        """Publish the id as any file, so that the first of several makers wins."""
+        while (found := self.read_id()) is None:
+            partial = self.start(IDENTITY, token=uuid4(), name="id")
+            try:
+                partial.write(f"{uuid4()}\n".encode())
+                self.publish(partial, ID_FILE)
+            finally:
+                partial.discard()
+        return found
+
+    def is_fresh(self) -> bool:
+        """Look for anything but the id and what its makers leave while they are at it."""
+        with storage_failures("look into the storage"):
+            names = {path.name for path in self._root.iterdir()} if self._root.is_dir() else set()
+            at_work = {path.name for path in self._partials.iterdir()} if self._partials.is_dir() else set()
+        return names <= {ID_FILE, PARTIAL, "lost+found"} and at_work <= {IDENTITY, PROBE}
+
     def probe(self) -> None:
         """Write, link and delete a file, as publishing does; what a kill leaves of it is swept."""
-        partial = self.start("probe", token=uuid4(), name="probe")
+        partial = self.start(PROBE, token=uuid4(), name="probe")
         linked = partial.path.with_name("linked")
         try:
             partial.write(b"probe")
@@ -145,11 +176,20 @@ class LocalStorage:
         sync_folder(final.parent.parent)  # whoever made the folder may have died before its own sync
 
 
-def link(existing: Path, name: Path) -> None:
+def link(source: Path, name: Path) -> None:
     """Give a file a second name; FileExistsError where one stands."""
     try:
-        os.link(existing, name)
+        os.link(source, name)
     except OSError as error:
         if error.errno in NO_HARD_LINKS:
             raise without_hard_links() from error
+        if error.errno == errno.EXDEV:
+            raise on_two_file_systems() from error
         raise
+
+
+def existing(folder: Path) -> Path:
+    """Return the folder, or the nearest above it that there is."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

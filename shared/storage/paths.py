@@ -3,8 +3,9 @@
     <folder of the job>/<nn>-<name>     published files, then manifest.json
     .partial/<folder>/<token>/<name>    work in progress of one lease
     .damaged/<folder>/<nn>-<name>.<sha> what was found changed under a final name
+    .sume-storage-id                    tells this storage from others
 
-No job_id starts with a dot, so no job can meet the last two.
+No job_id starts with a dot, so no job can meet the last three.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from urllib.parse import quote
 
 PARTIAL = ".partial"
 DAMAGED = ".damaged"
+ID_FILE = ".sume-storage-id"
 MANIFEST = "manifest.json"
 LONGEST_FOLDER = 255
 """Bytes a file system allows a name; percent-encoding may triple the 128 of a job_id."""

@@ -91,6 +91,22 @@ class Storage(Protocol):
         """
         ...
 
+    def free_bytes(self) -> int:
+        """Return how many bytes can still be written."""
+        ...
+
+    def read_id(self) -> str | None:
+        """Return what tells this storage from others; None before `make_id`, and where nothing is mounted."""
+        ...
+
+    def make_id(self) -> str:
+        """Give the storage an id unless it has one; return the one it has. Any number may call at once."""
+        ...
+
+    def is_fresh(self) -> bool:
+        """Whether nobody can have worked with this storage: there is nothing but, at most, its id."""
+        ...
+
     def probe(self) -> None:
         """Return when files can be published now; raise RetryableError with the reason when not."""
         ...

@@ -10,6 +10,7 @@ from tests.conformance.hosts import HostsConformance
 from tests.conformance.leasing import LeasingConformance
 from tests.conformance.operating import OperatingConformance
 from tests.conformance.quarantine import QuarantineConformance
+from tests.conformance.storages import StoragesConformance
 from tests.conformance.sweeping import SweepingConformance
 from tests.conformance.watching import WatchingConformance
 
@@ -48,3 +49,7 @@ class TestWatching(WatchingConformance):
 
 class TestHosts(HostsConformance):
     """Artifact hosts on PostgreSQL."""
+
+
+class TestStorages(StoragesConformance):
+    """The known storage on PostgreSQL."""

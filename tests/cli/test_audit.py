@@ -204,9 +204,15 @@ class Endless:
         """Have no manifest."""
         return None
 
+    def read_id(self) -> None:
+        """Have no id."""
+
 
 class Interrupted:
     """A store that gives one job and is then interrupted, as by Ctrl-C."""
+
+    def storage_id(self) -> None:
+        """Know no storage."""
 
     def audit(self) -> Iterator[AuditRecord]:
         """Yield one job."""
@@ -219,7 +225,7 @@ def test_an_interrupted_audit_stops_reading() -> None:
     """Files of any size are let go at once."""
     storage = Endless()
     with pytest.raises(KeyboardInterrupt):
-        Auditor(Interrupted(), storage).audit()  # type: ignore[arg-type] # fakes of the two methods it asks
+        Auditor(Interrupted(), storage).audit()  # type: ignore[arg-type] # fakes of the methods it asks
     assert storage.stopped == 1
 
 
@@ -239,3 +245,15 @@ def test_reasons_are_not_problems(cli: Cli, subject: PostgresSubject) -> None:
     lease = subject.take("job_a")
     subject.store.hand_back("job_a", token=lease.token, reason=Reason.HOST_NOT_ALLOWED, error="x", wait=STALE)
     assert cli("audit").code == 0
+
+
+def test_a_strange_storage_explains_what_is_missing(cli: Cli, subject: PostgresSubject) -> None:
+    """Everything is audited all the same."""
+    subject.store.keep_storage_id("another")
+    bring_to(subject, "job_demo", "done")
+    ran = cli("audit", "--json")
+    problems = ran.json()["problems"]
+    assert (ran.code, ran.json()["checked"]) == (1, 1)
+    assert (problems[0]["job_id"], problems[0]["path"]) == ("", ".sume-storage-id")
+    assert "not the storage this database knows" in problems[0]["problem"]
+    assert {problem["job_id"] for problem in problems[1:]} == {"job_demo"}

@@ -12,6 +12,7 @@ from shared.cli.checks import examine_clock
 from shared.cli.handler_check import handler_problem
 from shared.cli.sume_check import SumeAnswer, read_clock
 from shared.sandbox.sume.simulator import Sume
+from tests.claims.postgres_subject import PostgresSubject
 from tests.cli.conftest import Cli, Ran
 from tests.conftest import MakeSettings
 from tests.sume.answering import answer, answering
@@ -196,3 +197,19 @@ def test_the_date_of_an_answer_tells_sumes_time(sume: Sume) -> None:
         behind: Any = read_clock(server.base_url)
         assert not any(b"uthorization" in head for head in server.requests)
     assert abs(clock.now() + behind - datetime.fromisoformat("2026-01-01T00:00:00Z")) < timedelta(seconds=5)
+
+
+def test_a_strange_storage_is_a_failure(cli: Cli, subject: PostgresSubject) -> None:
+    """It says what to do, and `migrate --adopt-storage` is that."""
+    subject.store.keep_storage_id("another")
+    ran = cli("check", "--json")
+    (storage,) = [finding for finding in ran.json()["checks"] if finding["name"] == "storage"]
+    assert (ran.code, storage["outcome"]) == (1, "fail")
+    assert "mount or restore the right one" in storage["detail"]
+    assert cli("migrate", "--adopt-storage").code == 0
+    assert outcomes(cli("check", "--json"))["storage"] == "ok"
+
+
+def test_a_storage_that_is_nearly_full_is_a_failure(cli: Cli) -> None:
+    cli.set(storage_min_free_bytes=str(2**62))
+    assert outcomes(cli("check", "--json"))["storage"] == "fail"

@@ -109,6 +109,10 @@ class RecordingAlerts:
         """Not expected of a scheduler."""
         raise AssertionError(host, error)
 
+    def storage_unusable(self, *, reason: str, error: str) -> bool:
+        """Not expected of a scheduler."""
+        raise AssertionError(reason, error)
+
 
 def seconds(value: float) -> timedelta:
     """Return so many seconds."""

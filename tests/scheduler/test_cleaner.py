@@ -8,6 +8,7 @@ from scheduler.cleaner import Cleaner
 from shared.config import Settings
 from shared.queue import Queue
 from shared.storage import open_storage
+from shared.storage.recognition import StorageGuard
 from tests.claims.postgres_subject import PostgresSubject
 from tests.conformance.subject import LEASE
 from tests.scheduler.fakes import NEVER
@@ -16,7 +17,8 @@ from tests.storage.forgetful import ForgetfulStorage
 
 @pytest.fixture
 def cleaner(subject: PostgresSubject, queue: Queue, settings: Settings) -> Cleaner:
-    return Cleaner(subject.store, queue, open_storage(settings))
+    storage = open_storage(settings)
+    return Cleaner(subject.store, queue, storage, StorageGuard(storage, subject.store))
 
 
 def test_partial_files_go_with_their_lease_and_not_before(

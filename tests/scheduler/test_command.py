@@ -39,6 +39,7 @@ def make_scheduler(tmp_path: Path) -> Iterator[MakeScheduler]:
             folder = tmp_path / f"scheduler{len(list(tmp_path.glob('scheduler*')))}"
             folder.mkdir()
             command = python_module("scheduler", *arguments)
+            env = {"STORAGE_URL": f"file://{tmp_path / 'artifacts'}"} | env
             process = Process(command, name="scheduler", folder=folder, env=child_environment(**env))
             return ended.enter_context(process)
 

@@ -13,6 +13,7 @@ from shared.event import Event
 from shared.logs import Redactor
 from shared.sandbox.sume import Job as SumeJob
 from shared.sandbox.sume import Sume
+from shared.storage.paths import ID_FILE
 from shared.storage.storage import Storage
 from shared.sume.payload import parse_delivery
 from tests.claims.postgres_subject import PostgresSubject
@@ -47,6 +48,10 @@ class PlayedPeople:
     def host_failing(self, host: str, *, error: str) -> bool:
         """See Alerts.host_failing."""
         return self._tell("failing", host, error)
+
+    def storage_unusable(self, *, reason: str, error: str) -> bool:
+        """See Alerts.storage_unusable."""
+        return self._tell("storage", reason, error)
 
     def _tell(self, *what: str) -> bool:
         self.told.append(what)
@@ -106,10 +111,11 @@ class Bench:
         return record.state, record.reason, record.attempts
 
     def files(self) -> dict[str, bytes]:
-        """Return every file below the storage root but the manifests, partials included."""
+        """Return every file below the storage root but id and manifests, partials included."""
         root = Path(self.pipeline.tools.locate("."))
         found = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-        return {name: content for name, content in found.items() if not name.endswith("manifest.json")}
+        ours = ("manifest.json", ID_FILE)
+        return {name: content for name, content in found.items() if not name.endswith(ours)}
 
     def handled_by(self, function: Callable[[Job], object]) -> None:
         """Use a handler from now on."""

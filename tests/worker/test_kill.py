@@ -60,6 +60,7 @@ def start(tmp_path: Path, database_url: str, redis_url: str, bench: Bench) -> It
                 SUME_API_BASE_URL=bench.sume.api_url,
                 ARTIFACT_HOSTS="127.0.0.1",
                 ARTIFACT_ALLOW_INSECURE="true",
+                STORAGE_MIN_FREE_BYTES="0",
                 LEASE_SECONDS=str(LEASE_SECONDS),
                 PYTHONPATH=str(PROJECT),
             )

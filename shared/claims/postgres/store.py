@@ -9,13 +9,14 @@ from shared.claims.postgres.leasing import Leasing
 from shared.claims.postgres.operating import Operating
 from shared.claims.postgres.quarantine import Quarantining
 from shared.claims.postgres.reporting import Reporting
+from shared.claims.postgres.storages import Storages
 from shared.claims.postgres.sweeping import Sweeping
 from shared.claims.postgres.watching import Watching
 
 PATIENCE = timedelta(seconds=30)
 
 
-class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting, Quarantining, Watching, Hosts):
+class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting, Quarantining, Watching, Hosts, Storages):
     """A Store on one pool of connections, none of which is opened before it is needed."""
 
     def __init__(self, database_url: str, *, stale: timedelta, patience: timedelta = PATIENCE) -> None:

@@ -1,4 +1,4 @@
-"""Create the tables: jobs, artifacts, timeline, quarantine, counters, alerts, heartbeats, hosts."""
+"""Create the tables: jobs, artifacts, timeline, quarantine, counters, alerts, heartbeats, hosts, storage."""
 
 from alembic import op
 
@@ -163,6 +163,14 @@ CREATE TABLE sume_hosts (
     CONSTRAINT sume_hosts_open CHECK ((open_since IS NULL) = (next_probe_at IS NULL))
 )
 """
+# The id of the storage that holds the files.
+STORAGE = """
+CREATE TABLE sume_storage (
+    the_only boolean PRIMARY KEY DEFAULT true CONSTRAINT sume_storage_one CHECK (the_only),
+    id text NOT NULL,
+    known_since timestamptz NOT NULL DEFAULT now()
+)
+"""
 
 
 def upgrade() -> None:
@@ -179,6 +187,7 @@ def upgrade() -> None:
         COUNTERS,
         ALERTS,
         HOSTS,
+        STORAGE,
         HEARTBEATS,
     ):
         op.execute(statement)
