@@ -87,7 +87,7 @@ def stats_view(stats: Stats, *, queue_depth: int | None, settings: Settings) -> 
         "waiting": stats.waiting,
         "circuits": [circuit_view(circuit) for circuit in stats.circuits],
         "refused": stats.refused,
-        "refused_headers": stats.refused_headers,
+        "refused_headers": {code: list(names) for code, names in stats.refused_headers.items()},
         "last_accepted_at": rfc3339(stats.last_accepted_at),
         "last_test_at": rfc3339(stats.last_test_at),
         "signing_secrets": [

@@ -169,7 +169,7 @@ class Stats:
     last_test_at: datetime | None
     last_accepted_at: datetime | None = None
     """When a delivery was last answered 2xx, to a few seconds."""
-    refused_headers: dict[str, str] = field(default_factory=dict)
+    refused_headers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By code, the names of the headers that came with the last delivery refused with it."""
     secrets_used: dict[str, datetime] = field(default_factory=dict)
     """By its tag (`shared.sume.signature.tag_of`), when a secret last signed a delivery that was taken."""

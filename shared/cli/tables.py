@@ -190,9 +190,10 @@ def stats_table(view: Mapping[str, Any]) -> Table:
             shown = "unreachable" if name == "queue_depth" and value is None else value
             grid.add_row(name, literal(f"{value:.1f}" if isinstance(value, float) else shown))
             continue
-        for key, count in value.items():
+        for key, figure in value.items():
             label = key if name == "states" else f"{name} {key}"
-            grid.add_row(literal(label), literal(count, STATE_STYLES.get(key, "")))
+            shown = ", ".join(figure) if isinstance(figure, list) else figure
+            grid.add_row(literal(label), literal(shown, STATE_STYLES.get(key, "")))
     return grid
 
 

@@ -98,16 +98,27 @@ def test_statistics_count_everything(cli: Cli, subject: PostgresSubject) -> None
     """With the depth of the queue, and why polling is off."""
     bring_to(subject, "job_dead", "dead")
     subject.deliver("job_error", "job.failed")
-    subject.store.count({"refused:bad_signature": 3}, details={})
+    subject.store.count({"refused:bad_signature": 3}, details={"refused:bad_signature": "host, x-sig"})
+    subject.store.beat("worker", "host.1")
     view = cli("stats", "--json").json()
     assert view["states"] == {"expected": 0, "claimed": 1, "running": 0, "done": 0, "dead": 1}
     assert (view["queue_depth"], view["unacknowledged"]) == (0, 1)
     assert view["refused"] == {"bad_signature": 3}
+    assert view["refused_headers"] == {"bad_signature": ["host", "x-sig"]}
+    assert view["signing_secrets"] == [{"position": 1, "last_used_at": None}]
+    assert view["alive"] == {"scheduler": 0, "worker": 1}
+    assert (view["last_seen"]["scheduler"], view["last_seen"]["worker"][-1]) == (None, "Z")
     assert view["polling"] == "SUME_API_KEY is not set"
     cli.set(sume_api_key="key")
     assert cli("stats", "--json").json()["polling"] == "on"
     table = cli("stats").out
     assert "refused bad_signature" in table
+    for label, figure in (
+        ("refused_headers bad_signature", "host, x-sig"),
+        ("signing secret 1", "not used"),
+        ("alive worker", "1"),
+    ):
+        assert [line.split(label)[1].strip() for line in table.splitlines() if label in line] == [figure]
     assert "dead" in table
 
 

@@ -201,7 +201,7 @@ class ClaimingConformance:
         subject.store.count({"refused:bad_signature": 3}, details={})
         stats = subject.store.stats()
         assert stats.refused == {"bad_signature": 5}
-        assert stats.refused_headers == {"bad_signature": "host"}
+        assert stats.refused_headers == {"bad_signature": ("host",)}
         assert stats.last_test_at is not None
 
     def test_a_healthy_store_can_be_written(self, subject: Subject) -> None:

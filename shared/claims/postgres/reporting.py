@@ -50,7 +50,7 @@ class Reporting:
             quarantined=quarantined.bodies if quarantined else 0,
             unacknowledged=sum(row.unacknowledged for row in jobs),
             refused={code: row.counted for code, row in refused.items()},
-            refused_headers={code: row.detail for code, row in refused.items() if row.detail},
+            refused_headers={code: tuple(row.detail.split(", ")) for code, row in refused.items() if row.detail},
             last_accepted_at=accepted.last_at if accepted else None,
             last_test_at=test.last_at if test else None,
             secrets_used={
