@@ -1,5 +1,7 @@
 """Where the list of a job's files comes from, and what happens when its URLs have expired."""
 
+from datetime import timedelta
+
 import pytest
 
 from shared.sandbox.sume import Answer
@@ -30,16 +32,58 @@ def test_a_job_without_files_is_done_when_sume_says_so_and_only_then(bench: Benc
     assert bench.outcome("job_gone") == ("dead", "no_artifact_list", 1)
 
 
-def test_retry_after_delays_the_job_within_bounds(bench: Bench) -> None:
+USUAL = timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "longest"),
+    [
+        ("-5", USUAL),
+        ("0", USUAL),
+        ("soon", USUAL),
+        ("1e9", USUAL),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", USUAL),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", timedelta(minutes=10)),
+        ("120", timedelta(minutes=2)),
+        ("1000000", timedelta(minutes=10)),
+        ("9" * 400, USUAL),
+    ],
+)
+def test_retry_after_delays_the_job_within_bounds(bench: Bench, retry_after: str, longest: timedelta) -> None:
+    """Whatever it says: at least as the usual back-off, at most POLL_MAX_SECONDS."""
     bench.change_settings(poll_max_seconds=600.0)
-    for seconds, expected in (("120", 120), ("86400", 600)):
-        job_id = f"job_{seconds}"
-        bench.claim(job_id, artifacts=[])
-        bench.sume.override(job_id, Answer.error(429, "slow_down", retry_after=seconds))
-        bench.attempt(job_id)
-        record = bench.record(job_id)
-        assert record.next_look_at is not None
-        assert (record.next_look_at - record.updated_at).total_seconds() == pytest.approx(expected, abs=1)
+    bench.claim("job_demo", artifacts=[])
+    bench.sume.override("job_demo", Answer.error(429, "slow_down", retry_after=retry_after))
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "sume_api_failed", 1)
+    record = bench.record()
+    assert record.next_look_at is not None
+    assert longest / 2 <= record.next_look_at - record.updated_at <= longest + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer.html(), Answer.html(200), Answer.truncated(), Answer(200, b"{}"), Answer(200, b'{"data": []}')],
+    ids=["html 5xx", "html 200", "truncated", "empty", "no object"],
+)
+def test_a_result_that_is_no_answer_is_asked_for_again(bench: Bench, answer: Answer) -> None:
+    """It neither makes the job done without files nor kills it."""
+    bench.claim("job_demo", artifacts=[])
+    bench.sume.override("job_demo", answer, times=1)
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "sume_api_failed", 1)
+    bench.due()
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 2)
+
+
+def test_the_files_of_another_job_are_not_taken(bench: Bench) -> None:
+    """An answer that names another job says nothing about this one."""
+    job = bench.claim("job_demo", artifacts=[FIRST], listed_at=None)
+    job.answers_as = "job_other"
+    bench.attempt()
+    assert bench.outcome() == ("claimed", "sume_api_failed", 1)
+    assert bench.files() == {}
 
 
 def test_expired_urls_are_exchanged_for_fresh_ones_within_the_attempt(bench: Bench) -> None:

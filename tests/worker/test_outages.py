@@ -1,14 +1,18 @@
 """Outages that last for hours: nothing dies of them, nothing is hammered, and all of it ends by itself."""
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from shared.claims.records import JobRecord
 from shared.errors import PermanentError
+from shared.sandbox.sume import Answer
 from shared.sandbox.sume.media import File
 from tests.conformance.subject import STALE
 from tests.worker.bench import FIRST, Bench
 from worker.circuit import OPENS_AFTER
+from worker.handler import Job
 
 MINUTE = timedelta(minutes=1)
 PROBES_OF_TWELVE_HOURS = 12 + 2 * 4 * 12
@@ -104,3 +108,91 @@ def test_a_permanent_failure_beside_an_open_circuit_decides(bench: Bench) -> Non
     bench.claim("job_demo", artifacts=[bench.sume.host("a.png", FIRST), "ftp://media.sume.com/x.png"])
     assert isinstance(bench.attempt(), PermanentError)
     assert bench.outcome() == ("dead", "url_not_allowed", 1)
+
+
+def test_a_storage_with_little_room_uses_up_no_attempt(bench: Bench) -> None:
+    """For hours: nothing is downloaded, one job after another looks again, and all is done once there is room."""
+    job_ids, _ = claim_jobs(bench, 6)
+    roomy = bench.pipeline.tools.publisher
+    bench.change_tools(publisher=replace(roomy, min_free=2**62))
+    for job_id in job_ids:
+        bench.attempt(job_id)
+    pass_hours(bench, 12)
+    assert {(job.state, job.reason, job.attempts) for job in records(bench, job_ids)} == {
+        ("claimed", "storage_full", 0)
+    }
+    assert "STORAGE_MIN_FREE_BYTES" in (bench.record("job_0").error or "")
+    assert bench.subject.store.stats().waiting == {"storage_full": 6}
+    assert bench.sume.media_requests.count() == 0
+    assert {told[:2] for told in bench.people.told} == {("storage", "storage_full")}
+    (wait,) = {job.next_look_at - job.updated_at <= 15 * MINUTE for job in records(bench, job_ids) if job.next_look_at}
+    assert wait
+    bench.change_tools(publisher=roomy)
+    pass_hours(bench, 1)
+    assert {job.state for job in records(bench, job_ids)} == {"done"}
+
+
+def test_room_is_kept_for_a_file_whose_size_is_stated(bench: Bench) -> None:
+    """It would fill what must stay free; smaller ones come meanwhile."""
+    publisher = bench.pipeline.tools.publisher
+    bench.change_tools(publisher=replace(publisher, min_free=1))
+    large = bench.sume.host("large.png", FIRST, stated={"size_bytes": 2**62})
+    bench.claim("job_large", artifacts=[large])
+    bench.claim("job_small", artifacts=[FIRST])
+    for job_id in ("job_large", "job_small"):
+        bench.attempt(job_id)
+    assert bench.outcome("job_large") == ("claimed", "storage_full", 0)
+    assert bench.outcome("job_small") == ("done", None, 1)
+
+
+def test_a_volume_that_goes_away_is_waited_for(bench: Bench) -> None:
+    """Nothing is written into the empty folder, no attempt is used up, and all of it ends by itself."""
+    job_ids, _ = claim_jobs(bench, 3)
+    root = Path(bench.pipeline.tools.locate("."))
+    root.rename(root.with_name("unmounted"))
+    for job_id in job_ids:
+        bench.attempt(job_id)
+    pass_hours(bench, 12)
+    assert {(job.state, job.reason, job.attempts) for job in records(bench, job_ids)} == {
+        ("claimed", "storage_failed", 0)
+    }
+    assert not root.exists()
+    assert {told[:2] for told in bench.people.told} == {("storage", "storage_failed")}
+    root.with_name("unmounted").rename(root)
+    pass_hours(bench, 1)
+    assert {job.state for job in records(bench, job_ids)} == {"done"}
+
+
+def test_a_handler_s_service_may_be_away_for_hours(bench: Bench) -> None:
+    """Its calls back off to one a quarter of an hour and job; the files are not fetched again; nothing dies of it."""
+    bench.change_settings(max_attempts=8, retry_for_seconds=86_400.0)
+    away, calls = True, 0
+
+    def handler(_job: Job) -> None:
+        nonlocal calls
+        calls += 1
+        if away:
+            raise ConnectionError("the shop is away")
+
+    bench.handled_by(handler)
+    job_ids, _ = claim_jobs(bench, 2)
+    for job_id in job_ids:
+        bench.attempt(job_id)
+    pass_hours(bench, 6)
+    assert bench.subject.store.stats().waiting == {"handler_failed": 2}
+    assert calls <= 2 * PROBES_OF_TWELVE_HOURS
+    assert bench.sume.media_requests.count() == 2
+    away = False
+    pass_hours(bench, 1)
+    assert {job.state for job in records(bench, job_ids)} == {"done"}
+
+
+def test_sume_s_api_may_be_away_for_hours(bench: Bench) -> None:
+    """A job whose list must be looked up waits for it, asking ever more seldom."""
+    bench.change_settings(max_attempts=8, retry_for_seconds=86_400.0)
+    bench.claim("job_demo", artifacts=[FIRST], listed_at=None)
+    bench.sume.override("job_demo", Answer(503, b"{}"))
+    bench.attempt()
+    pass_hours(bench, 12)
+    assert bench.outcome()[:2] == ("claimed", "sume_api_failed")
+    assert bench.sume.api_requests.count() <= PROBES_OF_TWELVE_HOURS + 8
