@@ -1,6 +1,7 @@
 """The way of one file from its URL into a partial: streamed, resumed, verified."""
 
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from shared.event import Artifact
 from shared.storage.storage import Check, Partial
 from worker.addresses import HostRules
 from worker.failures import CutError, DownloadError, ExpiredUrlError, IntegrityError
-from worker.patience import Patience
+from worker.patience import Clock, Patience
 from worker.promise import Promise
 from worker.request import Admit, Answer, Requester, admit_all
 from worker.resolver import Resolver, system_resolver
@@ -59,6 +60,7 @@ class Downloader:
     tls: ssl.SSLContext = field(default_factory=tls_context)
     pause: timedelta = timedelta(milliseconds=50)
     """Wait before the first resume of a file; it doubles up to a second while cuts come without good progress."""
+    clock: Clock = time.monotonic
 
     def download(self, artifact: Artifact, into: Partial, *, check: Check, admit: Admit = admit_all) -> Verified:
         """Fill a partial with one artifact, whole and verified, using memory for one chunk.
@@ -70,7 +72,7 @@ class Downloader:
         """
         transfer = Transfer(into, Promise.of(artifact, max_bytes=self.max_bytes))
         cuts = Cuts(self.pause)
-        patience = Patience(check, self.stall)
+        patience = Patience(check, self.stall, self.clock)
         requester = Requester(self.rules, self.resolver, self.tls, admit)
         while True:
             before, wanted = transfer.received, transfer.range_headers()

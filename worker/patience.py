@@ -9,6 +9,9 @@ from typing import Self, TypeAlias
 Check: TypeAlias = Callable[[], None]
 """Called often, from any thread; raises when the work must stop (shutdown, lost lease, deadline)."""
 
+Clock: TypeAlias = Callable[[], float]
+"""Returns seconds that only ever grow; a test passes its own, to let hours pass."""
+
 SLICE = 0.5
 """Seconds of waiting between two calls of the check."""
 
@@ -19,11 +22,12 @@ class Patience:
 
     check: Check
     stall: timedelta
+    clock: Clock = time.monotonic
 
     def slices(self) -> Iterator[float]:
         """Yield how many seconds to wait next, until the patience is over; then raise TimeoutError."""
-        end = time.monotonic() + self.stall.total_seconds()
-        while (left := end - time.monotonic()) > 0:
+        end = self.clock() + self.stall.total_seconds()
+        while (left := end - self.clock()) > 0:
             self.check()
             yield min(left, SLICE)
         raise TimeoutError

@@ -87,6 +87,22 @@ def test_what_was_not_promised_is_refused(answer: Answerer, announced: dict[str,
     assert caught.value.reason == "integrity_failed"
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "br", "zstd", "deflate, gzip"])
+def test_a_bomb_is_not_unpacked(encoding: str) -> None:
+    """An encoding nobody asked for is refused before a byte of the body is taken, however much it would become."""
+    bomb, into = gzip.compress(bytes(10_000_000)), MemoryPartial()
+    with ScriptedHost([whole(bomb, content_encoding=encoding)]) as host, pytest.raises(IntegrityError):
+        fetch(host, into)
+    assert into.written == 0
+
+
+def test_a_file_that_is_an_archive_stays_packed() -> None:
+    """Its bytes are the file, whatever they could be unpacked to."""
+    packed = gzip.compress(bytes(10_000_000))
+    with ScriptedHost([whole(packed, content_type="application/gzip")]) as host:
+        assert fetch(host, path="/all.tar.gz").bytes == len(packed)
+
+
 @pytest.mark.parametrize(("answer", "announced", "problem"), NO_FILE, ids=map(str, range(len(NO_FILE))))
 def test_a_page_or_nothing_is_the_hosts_failure(answer: Answerer, announced: dict[str, Any], problem: str) -> None:
     """As with a 5xx: a maintenance page with status 200 that lasts for hours kills no job."""

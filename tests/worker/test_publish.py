@@ -116,6 +116,34 @@ def test_equal_names_do_not_collide(job: Job) -> None:
     assert paths == ["job_demo/00-a.png", "job_demo/01-a.png", "job_demo/02-A.png"]
 
 
+HOSTILE_NAMES = (
+    "../../../../etc/passwd",
+    "/etc/passwd",
+    "..\\..\\evil.png",
+    "a\0b.png",
+    "a\nb.png",
+    "x" * 300 + ".png",
+    "漢" * 120 + ".png",
+    "\u00e9.png",
+    "e\u0301.png",
+    "PICTURE.png",
+    "picture.png",
+    ".sume-storage-id",
+    "manifest.json",
+    ".",
+)
+
+
+def test_hostile_names_lie_beside_each_other_in_the_jobs_folder(job: Job) -> None:
+    """None leaves the folder, replaces another or the manifest, or is lost, whatever the file system folds."""
+    job.store(*(replace(job.artifact(index), filename=name) for index, name in enumerate(HOSTILE_NAMES)))
+    names = [path.name for path in (job.root / "job_demo").iterdir()]
+    assert sorted(name[:2] for name in names) == [*(f"{n:02}" for n in range(len(HOSTILE_NAMES))), "ma"]
+    assert {path.name for path in job.root.iterdir()} == {"job_demo", ".partial"}
+    assert all(len(name.encode()) <= 123 for name in names)
+    assert "manifest.json" in names
+
+
 def test_a_job_without_files_has_a_manifest(job: Job) -> None:
     """Zero files are an answer too."""
     empty = store_artifacts(
