@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import NoReturn
 
 from shared.logs import get_logger
+from shared.orphan import die_with
 
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 STOP_WITHIN = timedelta(seconds=9.5)
@@ -34,18 +35,21 @@ class Processes:
         return self._stop()
 
     def _fork(self) -> None:
+        parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._be_a_child()
+            self._be_a_child(parent)
         self._children.add(pid)
         get_logger().info("receiver.started", pid=pid)
 
-    def _be_a_child(self) -> NoReturn:
+    def _be_a_child(self, parent: int) -> NoReturn:
         status = 1
         try:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
-            status = self._serve()
+            # At once, while still starting too: an orphan that holds the port keeps the next parent from listening.
+            if die_with(parent, by=signal.SIGTERM):
+                status = self._serve()
         except SystemExit as end:  # told to stop while still starting, or uvicorn could not start
             status = end.code if isinstance(end.code, int) else 1
         except Exception:  # noqa: BLE001 - logged, and the parent starts another

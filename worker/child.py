@@ -1,7 +1,6 @@
 """One worker process, as the supervisor starts it: `python -m worker.child PIPE PARENT [--burst]`."""
 
 import argparse
-import ctypes
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from shared import logs
 from shared.config import Settings
 from shared.errors import SettingsError
 from shared.logs import Redactor
+from shared.orphan import die_with
 from shared.queue import TIMEOUT_GRACE
 from shared.storage.recognition import WrongStorageError
 from worker.pulse import Exit, Pulse
@@ -27,7 +27,6 @@ MAX_MESSAGES = 2_000
 """A process is replaced after so many messages, so that what leaks in a handler or a library stays bounded."""
 HARD_GRACE = 2 * TIMEOUT_GRACE
 """A message worked on for this much longer than JOB_TIMEOUT_SECONDS cannot be stopped from inside: no more pulse."""
-PR_SET_PDEATHSIG = 1
 
 Work = Callable[[str], None]
 """Works on one job_id."""
@@ -42,7 +41,8 @@ def main(open_work: OpenWork, arguments: Sequence[str], *, hard_grace: timedelta
     parser.add_argument("parent", type=int)
     parser.add_argument("--burst", action="store_true")
     options = parser.parse_args(arguments)
-    die_with(options.parent)
+    if not die_with(options.parent, by=signal.SIGKILL):
+        return Exit.ORPHANED
 
     stop = StopFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -59,14 +59,6 @@ def main(open_work: OpenWork, arguments: Sequence[str], *, hard_grace: timedelta
         sys.stderr.write(f"{error}\n")
         return Exit.WRONG_STORAGE if isinstance(error, WrongStorageError) else Exit.SETTINGS
     return Exit.RECYCLED if ended is Ended.RECYCLED else Exit.FINISHED
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies; where it cannot (not Linux), the pulse notices."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before we asked
 
 
 @contextmanager

@@ -14,6 +14,8 @@ class Exit(IntEnum):
 
     FINISHED = 0
     """It was asked to stop or, in burst mode, found the queue empty."""
+    ORPHANED = 1
+    """Its supervisor is gone, so nobody asks."""
     SETTINGS = 2
     RECYCLED = 3
     WRONG_STORAGE = 4
@@ -45,5 +47,5 @@ class Pulse:
                 except BlockingIOError:
                     pass  # the supervisor is frozen, not dead
                 except OSError:
-                    os._exit(1)
+                    os._exit(Exit.ORPHANED)
             time.sleep(BEAT_SECONDS)

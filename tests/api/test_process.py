@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -151,6 +152,22 @@ def test_receivers_whose_parent_is_killed_end(tmp_path: Path, database_url: str,
             if not listens(api.port):
                 return
         pytest.fail("somebody still listens")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child sees it once it serves")
+def test_receivers_whose_parent_is_killed_while_they_start_never_listen(
+    tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    """They would hold the port for as long as they take to start, and the next start would fail."""
+    api = RunningApi(tmp_path, "--processes", "2", DATABASE_URL=database_url, REDIS_URL=redis_url)
+    with api.process as process:
+        process.wait_for_log("receiver.started", times=2)
+        process.send(signal.SIGKILL)
+        process.wait()
+        deadline = time.monotonic() + 10
+        while listens(api.port):
+            assert time.monotonic() < deadline
+        assert "api.started" not in process.log()
 
 
 def ended(folder: Path, *arguments: str, **settings: str) -> tuple[int, str]:
