@@ -20,6 +20,7 @@ from scheduler.look import Looker, PollTimes
 from scheduler.poller import Poller
 from scheduler.pruner import Pruner
 from scheduler.sweeper import Sweeper
+from scheduler.waiting import WaitWatch
 from scheduler.watchman import Watchman
 from shared import logs
 from shared.alerts import open_alerts
@@ -40,6 +41,7 @@ PRUNE_EVERY = timedelta(hours=1)
 SWEEP_PARTIALS_EVERY = timedelta(seconds=30)
 BEAT_EVERY = timedelta(seconds=15)
 WATCH_EVERY = timedelta(seconds=10)
+WATCH_WAITS_EVERY = timedelta(minutes=1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,6 +107,7 @@ def open_agents(settings: Settings, opened: ExitStack, *, store: Store, guard: S
     pruner = Pruner(store, older_than=timedelta(days=settings.retention_days))
     cleaner = Cleaner(store, queue, open_storage(settings), guard)
     watchman = Watchman(store, queue, alerts)
+    waits = WaitWatch(store, queue, alerts)
     name = f"{socket.gethostname()}.{os.getpid()}"
     every = settings.seconds("sweep_interval")
     return [
@@ -116,6 +119,7 @@ def open_agents(settings: Settings, opened: ExitStack, *, store: Store, guard: S
         Agent("sweep_partials", cleaner.sweep_partials, every=SWEEP_PARTIALS_EVERY),
         Agent("beat", lambda _stop: store.beat("scheduler", name), every=BEAT_EVERY, retry=RETRY),
         Agent("watch", watchman.watch, every=WATCH_EVERY, retry=RETRY),
+        Agent("watch_waits", waits.watch, every=WATCH_WAITS_EVERY, retry=RETRY),
     ]
 
 

@@ -20,7 +20,7 @@ SEND_WITHIN = timedelta(seconds=7)
 MOST_HANGING = 4
 """So many alerts may still be under way after that; the next ones are then not tried."""
 ALERT_EVERY = timedelta(minutes=5)
-HOST_ALERT_EVERY = timedelta(days=1)
+LASTING_ALERT_EVERY = timedelta(days=1)
 
 COUNTED: Mapping[str, str] = {
     "job_failed": "sume-jobs list --status ERROR",
@@ -89,10 +89,9 @@ class AppriseAlerts:
 
     def host_not_allowed(self, host: str, *, job_id: str) -> bool:
         """See Alerts.host_not_allowed."""
-        if self._gate("host_not_allowed", host, every=HOST_ALERT_EVERY) is None:
-            return False
-        return self.tell(
+        return self.tell_daily(
             "host_not_allowed",
+            host,
             f"Jobs wait for the artifact host {host}",
             f"{host} is not in ARTIFACT_HOSTS. If it is Sume's, add it and restart the workers: "
             f"the jobs then finish by themselves. First seen with {job_id}.",
@@ -109,10 +108,9 @@ class AppriseAlerts:
 
     def storage_unusable(self, *, reason: str, error: str) -> bool:
         """See Alerts.storage_unusable."""
-        if self._gate(reason, "storage", every=HOST_ALERT_EVERY) is None:
-            return False
-        return self.tell(
+        return self.tell_daily(
             reason,
+            "storage",
             f"Downloads wait for the storage: {reason}",
             f"{error}\nNo attempt is used up; the jobs finish by themselves once that is mended.\nSee: sume-jobs check",
         )
@@ -125,6 +123,12 @@ class AppriseAlerts:
         if held_back and kind in COUNTED:
             body = f"{body}\n{held_back} more of this kind were held back since the last alert: {COUNTED[kind]}"
         return self._deliver(kind, title, body)
+
+    def tell_daily(self, kind: str, subject: str, title: str, body: str) -> bool:
+        """Send an alert about something that lasts, at most once a day for each subject."""
+        if self._gate(kind, f"daily {subject}", every=LASTING_ALERT_EVERY) is None:
+            return False
+        return self.tell(kind, title, body)
 
     def tell_held_back(self) -> None:
         """Tell of what was held back and followed by no other alert; raises StoreUnavailableError."""

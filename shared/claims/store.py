@@ -28,6 +28,7 @@ from shared.claims.records import (
 )
 from shared.claims.states import Reason
 from shared.claims.storages import StorageStore
+from shared.claims.waits import WaitStore
 from shared.claims.watch import AlertStore, WatchStore
 from shared.event import StoredArtifact
 
@@ -198,6 +199,7 @@ class Store(
     SweepStore,
     OperatorStore,
     StorageStore,
+    WaitStore,
     QuarantineStore,
     WatchStore,
     AlertStore,

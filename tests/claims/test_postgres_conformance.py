@@ -12,6 +12,7 @@ from tests.conformance.operating import OperatingConformance
 from tests.conformance.quarantine import QuarantineConformance
 from tests.conformance.storages import StoragesConformance
 from tests.conformance.sweeping import SweepingConformance
+from tests.conformance.waits import WaitsConformance
 from tests.conformance.watching import WatchingConformance
 
 
@@ -53,3 +54,7 @@ class TestHosts(HostsConformance):
 
 class TestStorages(StoragesConformance):
     """The known storage on PostgreSQL."""
+
+
+class TestWaits(WaitsConformance):
+    """Long waits on PostgreSQL."""

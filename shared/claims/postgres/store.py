@@ -11,12 +11,13 @@ from shared.claims.postgres.quarantine import Quarantining
 from shared.claims.postgres.reporting import Reporting
 from shared.claims.postgres.storages import Storages
 from shared.claims.postgres.sweeping import Sweeping
+from shared.claims.postgres.waits import Waits
 from shared.claims.postgres.watching import Watching
 
 PATIENCE = timedelta(seconds=30)
 
 
-class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting, Quarantining, Watching, Hosts, Storages):
+class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting, Quarantining, Watching, Hosts, Storages, Waits):
     """A Store on one pool of connections, none of which is opened before it is needed."""
 
     def __init__(self, database_url: str, *, stale: timedelta, patience: timedelta = PATIENCE) -> None:
