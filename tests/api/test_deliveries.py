@@ -50,6 +50,8 @@ def test_two_deliveries_of_one_body_are_one_job(settings: Settings) -> None:
     assert row[:6] == ("job_demo", "claimed", "job.completed", "OK", 2, "webhook")
     assert row[6].encode() == body
     assert row[7] == "https://api.open.sume.com/v1/jobs/job_demo/status"
+    counted = dict(rows(settings, "SELECT name, count FROM sume_counters WHERE name NOT LIKE 'secret:%'"))
+    assert counted == {"accepted": 2, "redelivered": 1}
     assert queued(settings) == ["job_demo"]
 
 

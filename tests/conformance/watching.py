@@ -42,8 +42,13 @@ class WatchingConformance:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda name: store.beat("worker", name), "abcd"))
         subject.let_pass(120 * MINUTE)
-        store.beat("worker", "0")  # its own row is as old as the others were
+        store.beat("worker", "a")  # its own row is as old as those that go
         assert store.stats().alive["worker"] == 1
+        subject.let_pass(61 * MINUTE)
+        store.beat("scheduler", "s")
+        silent = store.silent_for("worker")
+        assert silent is not None
+        assert silent > 60 * MINUTE
 
     def test_the_intake_is_told_as_it_was_counted(self, subject: Subject) -> None:
         """How many were taken and repeated, and by code what was refused, when, and with which headers."""
