@@ -50,7 +50,7 @@ class Processes:
             # At once, while still starting too: an orphan that holds the port keeps the next parent from listening.
             if die_with(parent, by=signal.SIGTERM):
                 status = self._serve()
-        except SystemExit as end:  # told to stop while still starting, or uvicorn could not start
+        except SystemExit as end:  # uvicorn could not start
             status = end.code if isinstance(end.code, int) else 1
         except Exception:  # noqa: BLE001 - logged, and the parent starts another
             get_logger().exception("receiver.failed")

@@ -154,6 +154,19 @@ def test_receivers_whose_parent_is_killed_end(tmp_path: Path, database_url: str,
         pytest.fail("somebody still listens")
 
 
+def test_no_foreign_code_can_take_the_wish_to_stop_for_an_error(tmp_path: Path) -> None:
+    """pydantic turns an exception that strikes while it builds a model into one of its own."""
+    program = """if True:
+        from api.__main__ import stop_before_serving
+        try:
+            stop_before_serving(15, None)
+        except BaseException:
+            raise ValueError
+    """
+    with Process([sys.executable, "-c", program], name="told", folder=tmp_path, env=child_environment()) as process:
+        assert process.wait() == 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child sees it once it serves")
 def test_receivers_whose_parent_is_killed_while_they_start_never_listen(
     tmp_path: Path, database_url: str, redis_url: str
