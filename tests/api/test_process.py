@@ -155,7 +155,7 @@ def test_receivers_whose_parent_is_killed_end(tmp_path: Path, database_url: str,
 
 
 def test_no_foreign_code_can_take_the_wish_to_stop_for_an_error(tmp_path: Path) -> None:
-    """pydantic turns an exception that strikes while it builds a model into one of its own."""
+    """Pydantic turns an exception that strikes while it builds a model into one of its own."""
     program = """if True:
         from api.__main__ import stop_before_serving
         try:
