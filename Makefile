@@ -3,8 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+SEEDS ?= 10
+JOBS ?= 2000
 
-.PHONY: help install demo test dev check mutants lock clean
+.PHONY: help install demo test dev check mutants chaos lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +37,9 @@ check: $(STAMP) ## check format, lint, types and import rules
 
 mutants: $(STAMP) ## break each promise in a copy of the code; a test must notice
 	$(BIN)/python -m tests.mutants
+
+chaos: $(STAMP) ## run the whole system under seeded faults (SEEDS=10 JOBS=2000 SEED=first CHAOS=--publish)
+	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(CHAOS)
 
 lock: ## rewrite the lock file from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
