@@ -7,7 +7,7 @@ from datetime import timedelta
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -219,8 +219,9 @@ class Settings(BaseSettings):
         values = [s.get_secret_value() for s in self.sume_com_webhook_signing_secret]
         values += [s.get_secret_value() for s in (self.sume_api_key, self.ops_token) if s is not None]
         for url in (self.database_url, self.redis_url):
-            password = urlsplit(url.get_secret_value()).password if url is not None else None
-            values += [password] if password else []
+            parts = urlsplit(url.get_secret_value() if url is not None else "")
+            options = [value for name, value in parse_qsl(parts.query) if "password" in name]
+            values += [part for part in (parts.password, unquote(parts.password or ""), *options) if part]
         return values + list(self.alert_urls)
 
     def seconds(self, name: str) -> timedelta:

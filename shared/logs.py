@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 
@@ -13,8 +14,13 @@ from shared.config import Settings
 STRUCK = "[secret]"
 MINIMUM_SECRET_LENGTH = 4
 """Shorter secrets are not struck out: striking "a" would make every line unreadable."""
-URL_QUERY = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>)\]]*")
-URL_USER = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/?#@'\"<>]+@")
+URL = re.compile(r"""(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://)([^\s"<>]*)""")
+"""Found whole and taken apart afterwards: searching a long text for the parts would take its length squared."""
+USER = re.compile(r"[^/?#]*@|[^/?#@:]*:(?![0-9]{1,5}/)[^?#]*@")
+"""Up to the first slash or, where a password holds one, up to its @; digits after a colon are a port."""
+QUERY = re.compile(r"[?#](.*)")
+AFTER_URL = ")]}'.,;:"
+"""What may stand between a URL and the next word; inside a query they are its own."""
 SIGNATURE = re.compile(r"\bv1=[0-9a-fA-F]{16,}")
 
 
@@ -22,7 +28,8 @@ class Redactor:
     """Strikes known secrets, signatures, URL passwords and URL queries out of any text (I9)."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = sorted((s for s in set(secrets) if len(s) >= MINIMUM_SECRET_LENGTH), key=len, reverse=True)
+        spelled = {form for s in secrets if len(s) >= MINIMUM_SECRET_LENGTH for form in (s, quote(s, safe=""))}
+        known = sorted(spelled, key=len, reverse=True)
         self._known = re.compile("|".join(re.escape(secret) for secret in known)) if known else None
 
     def text(self, value: str) -> str:
@@ -30,7 +37,7 @@ class Redactor:
         if self._known is not None:
             value = self._known.sub(STRUCK, value)
         if "://" in value:
-            value = URL_USER.sub(rf"\1{STRUCK}@", URL_QUERY.sub(rf"\1?{STRUCK}", value))
+            value = URL.sub(strike_url, value)
         return SIGNATURE.sub(f"v1={STRUCK}", value)
 
     def value(self, value: object) -> object:
@@ -38,7 +45,7 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {key: self.value(inner) for key, inner in value.items()}
+            return {self.value(key): self.value(inner) for key, inner in value.items()}
         if isinstance(value, (list, tuple, set, frozenset)):
             return [self.value(inner) for inner in value]
         if value is None or isinstance(value, (bool, int, float)):
@@ -49,6 +56,18 @@ class Redactor:
         self, _logger: Any, _method: str, line: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
         return {key: inner if key.startswith("_") else self.value(inner) for key, inner in line.items()}
+
+
+def strike_url(found: re.Match[str]) -> str:
+    """Return a URL with its user and its query struck out, what follows it kept."""
+    scheme, rest = found.groups()
+    rest = USER.sub(f"{STRUCK}@", rest, count=1) if USER.match(rest) else rest
+    query = QUERY.search(rest)
+    if query is None:
+        return f"{scheme}{rest}"
+    after = query[1].removeprefix(STRUCK)  # a text may be struck out twice
+    after = after[len(after.rstrip(AFTER_URL)) :]
+    return f"{scheme}{rest[: query.start()]}?{STRUCK}{after}"
 
 
 def configure(settings: Settings, *, process: str) -> Redactor:

@@ -10,6 +10,7 @@ from shared.claims.states import STATES
 from shared.claims.watch import ROLES
 from shared.config import Settings
 from shared.event import StoredArtifact
+from shared.logs import Redactor
 from shared.sume.signature import tag_of
 
 
@@ -34,7 +35,7 @@ def job_view(job: JobRecord) -> dict[str, Any]:
         "conflict_with": job.conflict_with,
         "error": job.error,
         "reason": job.reason,
-        "status_url": job.status_url,
+        "status_url": shown_url(job.status_url),
         "first_seen": rfc3339(job.first_seen),
         "last_seen": rfc3339(job.last_seen),
         "updated_at": rfc3339(job.updated_at),
@@ -44,6 +45,11 @@ def job_view(job: JobRecord) -> dict[str, Any]:
         "artifacts": [artifact_view(artifact) for artifact in job.artifacts],
         "timeline": [timeline_view(entry) for entry in job.timeline],
     }
+
+
+def shown_url(url: str | None) -> str | None:
+    """Return a URL without its query, which may be a key: it is asked as given and shown to nobody (I9)."""
+    return None if url is None else Redactor().text(url)
 
 
 def artifact_view(artifact: StoredArtifact) -> dict[str, Any]:

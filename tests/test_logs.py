@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from shared import logs
 from shared.logs import Redactor
 from tests.conftest import MakeSettings
 
+HIDDEN_IN_BRACKETS = "(https://h/p?[secret]), [https://h/p?[secret]]. 'https://h/p?[secret]'"
 SECRETS = ("planted-secret", "s3cr3t/with+specials")
 
 
@@ -35,9 +37,18 @@ def _logging_as_before() -> Iterator[None]:
         ("https://media.sume.com/a/b.png?X-Sig=abc&exp=1 gone", "https://media.sume.com/a/b.png?[secret] gone"),
         ("see 'https://h/p?sig=1', and", "see 'https://h/p?[secret]', and"),
         ("https://h/p#token=1", "https://h/p?[secret]"),
+        ("(https://h/p?sig=1), [https://h/p?sig=2]. 'https://h/p?sig=3'", HIDDEN_IN_BRACKETS),
+        ("https://h/p?a=(x)&o=O'Brien&l=[1]&sig=1 gone", "https://h/p?[secret] gone"),
+        ("https://h/p?planted-secret&sig=1", "https://h/p?[secret]"),
+        ("https://h/it's?sig=1", "https://h/it's?[secret]"),
+        ("https://h/p?[secret] and https://h/p?[secret]", "https://h/p?[secret] and https://h/p?[secret]"),
         ("postgresql://user:pw@h/db", "postgresql://[secret]@h/db"),
+        ("postgresql://user:p/w:x@h/db", "postgresql://[secret]@h/db"),
+        ("redis://:p'w@h/0 is away", "redis://[secret]@h/0 is away"),
+        ("https://h:8080/a@2x.png and https://h/a@2x.png", "https://h:8080/a@2x.png and https://h/a@2x.png"),
         ("v1=" + "ab" * 32, "v1=[secret]"),
         ("s3cr3t/with+specials", "[secret]"),
+        ("s3cr3t%2Fwith%2Bspecials", "[secret]"),
     ],
 )
 def test_what_must_not_be_seen_is_struck_out(text: str, wanted: str) -> None:
@@ -47,10 +58,19 @@ def test_what_must_not_be_seen_is_struck_out(text: str, wanted: str) -> None:
 
 def test_secrets_inside_containers_are_found() -> None:
     """Fields may hold lists and mappings."""
-    assert Redactor(SECRETS).value({"a": ["planted-secret", 1, None], "b": ("x",)}) == {
+    assert Redactor(SECRETS).value({"a": ["planted-secret", 1, None], "b": ("x",), "planted-secret": 1}) == {
         "a": ["[secret]", 1, None],
         "b": ["x"],
+        "[secret]": 1,
     }
+
+
+def test_a_long_text_is_read_in_linear_time() -> None:
+    """A text made to be slow to search holds up nobody's log."""
+    started = time.monotonic()
+    for part in ("a.", "a://", "x:", "'", "https://u:p", "?[secret]"):
+        Redactor(SECRETS).text("a://b " + part * 100_000)
+    assert time.monotonic() - started < 10
 
 
 def test_a_very_short_secret_does_not_blank_every_line() -> None:

@@ -14,6 +14,7 @@ from shared.claims.records import JobRecord, TimelineEntry
 from shared.claims.states import State
 from shared.cli.terminal import literal
 from shared.event import StoredArtifact
+from shared.views import shown_url
 
 STATE_STYLES: Mapping[State, str] = {
     "expected": "cyan",
@@ -129,7 +130,7 @@ def job_facts(job: JobRecord, *, now: datetime) -> Table:
         "conflict": job.conflict_with,
         "reason": job.reason,
         "error": job.error,
-        "status_url": job.status_url,
+        "status_url": shown_url(job.status_url),
     }
     for name, value in facts.items():
         if value is not None:
