@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -14,6 +15,7 @@ from tests.chaos.world import ALWAYS, LEASE_SECONDS, World
 
 psutil = load_psutil()
 HOUR = 3600
+LOOK_SECONDS = 0.05
 STARTING_SECONDS = 4
 """So long after its start, the interpreter may still be importing what handles the signal."""
 ENDS_WITHIN = timedelta(seconds=12)
@@ -65,14 +67,17 @@ def frozen(world: World, name: str) -> Iterator[None]:
 
 @contextmanager
 def beheaded(world: World, name: str) -> Iterator[None]:
-    """SIGKILL to the parent alone; its children must not go on as orphans."""
+    """SIGKILL to the parent alone; its children must end, when a receiver has answered what it took."""
+    children = descendants(world.processes[name].pid)
+    deadline = time.monotonic() + ENDS_WITHIN.total_seconds()
     with taken_down(world, name):
-        children = descendants(world.processes[name].pid)
         world.processes[name].send(signal.SIGKILL)
         world.processes[name].wait()
         yield
-        if alive := {pid for pid in children if is_alive(pid)}:
+    while alive := {pid for pid in children if is_alive(pid)}:
+        if time.monotonic() > deadline:
             raise AssertionError(f"children of {name} outlived it: {sorted(alive)}")
+        time.sleep(LOOK_SECONDS)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from tests.chaos.traffic import Answer, Traffic
 from tests.chaos.witness import Witness
 from tests.chaos.world import World
 
-CALM_WITHIN_SECONDS = 150
+CALM_WITHIN_SECONDS = 240
 LOOK_SECONDS = 0.5
 TRAFFIC_SHARE = 0.95
 """Of the time of the faults, in which all jobs are delivered for the first time."""
