@@ -8,9 +8,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
+from tests.chaos.disk import own_mounts
 from tests.chaos.matrix import FULL, SHORT, Matrix
 from tests.chaos.run import Run, play
 from tests.chaos.schedule import round_seconds
@@ -23,10 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Play the seeds, print the matrix, return 1 when anything was lost or came twice."""
     options = parse(arguments)
     first = secrets.randbelow(1_000_000) if options.seed is None else options.seed
+    own_mounts()
     matrix = Matrix()
     failed = []
-    with ThreadPoolExecutor(options.at_once) as pool:
-        for run in pool.map(lambda seed: play_seed(seed, options), range(first, first + options.seeds)):
+    with ExitStack() as opened:
+        side_by_side = opened.enter_context(ThreadPoolExecutor(options.at_once)).map if options.at_once > 1 else map
+        for run in side_by_side(lambda seed: play_seed(seed, options), range(first, first + options.seeds)):
             matrix.add(run)
             failed += [run.seed] if run.problems else []
             if options.report is not None:

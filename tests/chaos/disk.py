@@ -1,7 +1,9 @@
 """The storage's own small file system, which can be filled and made read-only; that takes a root that may mount."""
 
+import ctypes
 import os
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Self
 SPARE = 64 * 1024 * 1024
 FLOOR = 8 * 1024 * 1024
 BALLAST = "ballast"
+CLONE_NEWNS = 0x00020000
 REMOUNT_WITHIN_SECONDS = 5
 LOOK_SECONDS = 0.02
 
@@ -71,6 +74,16 @@ class Disk:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def own_mounts() -> bool:
+    """Have the kernel unmount whatever this process mounts from now on when it and all it started have ended.
+
+    To be called before any thread starts; False where it cannot be had, and then only `close` unmounts.
+    """
+    if sys.platform != "linux" or ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS):
+        return False
+    return mount("--make-rprivate", "/")
 
 
 def mount(*arguments: str | Path) -> bool:
