@@ -2,22 +2,22 @@
 
 import base64
 import http.client
+import io
 import json
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 import redis
 
-from shared.config import child_environment
+from shared.cli.main import main
 from shared.sandbox.ports import LOOPBACK
 from tests.leaks.stage import Stage
 
-SCRIPT = Path(sys.executable).with_name("sume-jobs")
 TABLES = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'sume\\_%' ORDER BY 1"
 SHOWN = ("job_done", "job_failed", "job_raises", "job_redirected")
 KEPT = {"sume_jobs": ["payload", "status_url"], "sume_quarantine": ["body", "body_sha256"]}
@@ -150,16 +150,14 @@ def commands(stage: Stage) -> Iterator[tuple[str, str]]:
         ["quarantine", "list", "--json"],
         *(["show", job_id] for job_id in SHOWN),
     ):
-        done = subprocess.run(
-            [SCRIPT, *arguments],
-            cwd=stage.system.folder,
-            env=child_environment(**stage.system.environment),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        yield f"sume-jobs {' '.join(arguments)}", done.stdout + done.stderr
+        output = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(output):
+            patch.chdir(stage.system.folder)
+            for name, value in stage.system.environment.items():
+                patch.setenv(name, value)
+            main(arguments)
+        assert "Traceback" not in output.getvalue()
+        yield f"sume-jobs {' '.join(arguments)}", output.getvalue()
 
 
 def elsewhere(stage: Stage) -> Iterator[tuple[str, str]]:
