@@ -35,6 +35,11 @@ class LocalStorage:
         self._root = root
         self._partials = root / PARTIAL
 
+    @property
+    def place(self) -> str:
+        """The root folder."""
+        return str(self._root)
+
     def start(self, job_id: str, *, token: UUID, name: str) -> LocalPartial:
         """Begin a file under `.partial/<folder of the job>/<token>/`."""
         folder = self._partials / job_folder(job_id) / str(token)

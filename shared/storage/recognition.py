@@ -30,24 +30,24 @@ def compare(storage: Storage, store: StorageStore) -> str | None:
 
     Raises WrongStorageError, StoreUnavailableError, and RetryableError (storage_failed).
     """
-    known, found = store.storage_id(), storage.read_id()
+    known, found, where = store.storage_id(), storage.read_id(), f"{ID_FILE} in {storage.place}"
     if known is None and found is not None:
         if storage.is_fresh():
             return None  # whoever gave it its id has not told the database yet, or could not
         known = store.storage_id()  # whoever was first may be at work by now
         if known is None:
             raise WrongStorageError(
-                f"its {ID_FILE} is of another database, and this one knows none; see that DATABASE_URL and STORAGE_URL "
+                f"{where} is of another database, and this one knows none; see that DATABASE_URL and STORAGE_URL "
                 f"belong together, then run `{ADOPT}`"
             )
     if known is not None and found is None:
         raise WrongStorageError(
-            f"there is no {ID_FILE}; mount or restore the right one, or, if its files are to be given up, run `{ADOPT}`"
+            f"there is no {where}; mount or restore the right one, or, if its files are to be given up, run `{ADOPT}`"
         )
     if found != known:
         raise WrongStorageError(
-            f"its {ID_FILE} is of another one; let STORAGE_URL and DATABASE_URL name what belongs together, or, if "
-            f"this is the one from now on, run `{ADOPT}`"
+            f"{where} is of another one; let STORAGE_URL and DATABASE_URL name what belongs together, or, if this is "
+            f"the one from now on, run `{ADOPT}`"
         )
     return known
 

@@ -51,6 +51,11 @@ class Partial(Protocol):
 class Storage(Protocol):
     """Where the files of jobs lie."""
 
+    @property
+    def place(self) -> str:
+        """Where that is, for people."""
+        ...
+
     def start(self, job_id: str, *, token: UUID, name: str) -> Partial:
         """Begin a file for the lease of `token`, which must be committed already (`sweep_partials` relies on it)."""
         ...

@@ -52,7 +52,8 @@ def test_a_strange_storage_stops_it_with_one_line(
         process = start(command, database_url)
         assert process.wait(within=SOON) == 2
         (line,) = lines_for_people(process)
-        assert line.startswith("STORAGE_URL: not the storage this database knows: there is no .sume-storage-id")
+        missing = f"there is no .sume-storage-id in {tmp_path / 'artifacts'}; "
+        assert line.startswith(f"STORAGE_URL: not the storage this database knows: {missing}")
         assert "sume-jobs migrate --adopt-storage" in line
         assert subject.take("job_demo").attempt == 1
     assert not (tmp_path / "artifacts").exists()

@@ -5,14 +5,17 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shared.claims.records import JobRecord
-from shared.errors import PermanentError
+import pytest
+
+from shared.claims.records import JobRecord, Lease
+from shared.errors import PermanentError, StoreUnavailableError
 from shared.sandbox.sume import Answer
 from shared.sandbox.sume.media import File
 from tests.conformance.subject import STALE
 from tests.worker.bench import FIRST, Bench
 from worker.circuit import OPENS_AFTER
 from worker.handler import Job
+from worker.stop import StopFlag
 
 MINUTE = timedelta(minutes=1)
 PROBES_OF_TWELVE_HOURS = 12 + 2 * 4 * 12
@@ -196,3 +199,39 @@ def test_sume_s_api_may_be_away_for_hours(bench: Bench) -> None:
     pass_hours(bench, 12)
     assert bench.outcome()[:2] == ("claimed", "sume_api_failed")
     assert bench.sume.api_requests.count() <= PROBES_OF_TWELVE_HOURS + 8
+
+
+class PassingStop(StopFlag):
+    """Lets the time of every wait pass at once, and after some hours asks the worker to stop."""
+
+    def __init__(self, hours: int) -> None:
+        super().__init__()
+        self.left = hours * 3600.0
+        self.waits = 0
+
+    def wait(self, seconds: float) -> bool:
+        """See StopFlag.wait."""
+        self.left -= seconds
+        self.waits += 1
+        return self.left <= 0
+
+
+class AwayStore:
+    """A database that cannot be reached."""
+
+    def take_lease(self, *_arguments: object, **_named: object) -> Lease | None:
+        """See LeaseStore.take_lease."""
+        raise StoreUnavailableError("PostgreSQL cannot be reached")
+
+
+def test_a_database_may_be_away_for_hours(bench: Bench) -> None:
+    """The message in hand is kept, and the database asked every two seconds by each worker, no more often."""
+    bench.claim("job_demo", artifacts=[FIRST])
+    stop, store = PassingStop(hours=6), bench.pipeline.tools.store
+    bench.change_tools(store=AwayStore())
+    with pytest.raises(StoreUnavailableError):
+        replace(bench.pipeline, stop=stop).process("job_demo")
+    assert stop.waits <= 6 * 3600 / 2 + 5
+    bench.change_tools(store=store)
+    assert bench.attempt() is None
+    assert bench.outcome() == ("done", None, 1)
