@@ -3,8 +3,8 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,8 +15,8 @@ from tests.chaos.traffic import Answer
 
 FORESEEN_ERRORS = frozenset({"job.buried", "receiver.died", "worker.ended", "worker.killed"})
 """What faults must make the logs say as errors; any other is a defect."""
-STARTS_WITHIN_SECONDS = 8
-"""After a fault of the api's process, it may take so long until it listens again."""
+STARTS_WITHIN_SECONDS = 30
+"""So long after a fault of its process, the api answers again."""
 
 Call: TypeAlias = Mapping[str, Any]
 """One line of the handler's ledger."""
@@ -32,9 +32,9 @@ class Struck:
     ended: float
 
 
-def answer_problems(answers: Iterable[Answer], struck: Sequence[Struck]) -> Iterator[str]:
+def answer_problems(answers: Sequence[Answer], struck: Sequence[Struck]) -> Iterator[str]:
     """Yield the answers that no fault of that time explains: 204 and 503 are all that a fault elsewhere may cause."""
-    down = [fault for fault in struck if fault.name.startswith("api: ")]
+    down = [prolonged(fault, answers) for fault in struck if fault.name.startswith("api: ")]
     wrong_clock = [fault for fault in down if "clock" in fault.name]
     explained = {0: down, 204: None, 401: wrong_clock, 408: down, 503: None}
     unexplained: Counter[str] = Counter()
@@ -46,8 +46,17 @@ def answer_problems(answers: Iterable[Answer], struck: Sequence[Struck]) -> Iter
 
 
 def overlaps(answer: Answer, fault: Struck) -> bool:
-    """Whether a delivery was under way while a fault lasted, or while its victim was starting again."""
-    return fault.began <= answer.ended and answer.begun <= fault.ended + STARTS_WITHIN_SECONDS
+    """Whether a delivery was under way while a fault lasted."""
+    return fault.began <= answer.ended and answer.begun <= fault.ended
+
+
+def prolonged(fault: Struck, answers: Sequence[Answer]) -> Struck:
+    """Return a fault of the api as lasting until it answers again, for it takes a moment to start."""
+    if not fault.name.startswith("api: "):
+        return fault
+    latest = fault.ended + STARTS_WITHIN_SECONDS
+    again = (answer.ended for answer in answers if answer.code and answer.begun >= fault.ended)
+    return replace(fault, ended=min(latest, *again))
 
 
 def row_problems(job: PlannedJob, record: JobRecord, *, accepted: int, tried: int) -> Iterator[str]:

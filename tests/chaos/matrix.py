@@ -4,12 +4,11 @@ import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.judgements import Struck
+from tests.chaos.judgements import Struck, prolonged
 from tests.chaos.run import Run
-from tests.chaos.traffic import Answer
 
 BEGIN, END = "<!-- crash matrix: written by make chaos -->", "<!-- end of the crash matrix -->"
 
@@ -138,14 +137,6 @@ def measure(struck: Struck, run: Run) -> Row:
         recovery(struck.ended, min(accepted, default=None), answering),
         recovery(struck.ended, following(run.done_at, struck.ended), others),
     )
-
-
-def prolonged(fault: Struck, answers: Iterable[Answer]) -> Struck:
-    """Return a fault of the api as lasting until it answers again, for it takes a moment to start."""
-    if not fault.name.startswith("api: "):
-        return fault
-    again = (answer.ended for answer in answers if answer.code and answer.begun >= fault.ended)
-    return replace(fault, ended=min(again, default=fault.ended))
 
 
 def recovery(ended: float, recovered: float | None, others: Sequence[Struck]) -> float | None:
