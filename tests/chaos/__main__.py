@@ -27,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     own_mounts()
     matrix = Matrix()
+    if options.report is not None and options.report.exists():
+        matrix.read(options.report)
     failed = []
     with ExitStack() as opened:
         side_by_side = opened.enter_context(ThreadPoolExecutor(options.at_once)).map if options.at_once > 1 else map
@@ -92,7 +94,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2000, help="jobs of each run (default %(default)s)")
     parser.add_argument("--seconds", type=float, help="of faults in each run (default: until each has struck once)")
     parser.add_argument("--short", action="store_true", help=f"{SHORT_SECONDS} s of faults, whichever come up")
-    parser.add_argument("--report", type=Path, help="write what was measured to this file, as JSON")
+    parser.add_argument("--report", type=Path, help="add what was measured to this file, in JSON")
     parser.add_argument("--publish", action="store_true", help=f"write {FULL} and the matrix in {SHORT}")
     return parser.parse_args(arguments)
 

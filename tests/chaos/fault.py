@@ -13,8 +13,9 @@ Strike: TypeAlias = Callable[[World], AbstractContextManager[None]]
 """Does the fault on entering, undoes it on leaving; raises SkippedError when it cannot be done here."""
 
 
-WORKER = "worker: SIGKILL, SIGTERM, SIGSTOP, asleep past its lease, cut off"
-"""The row of the published matrix that both lanes add to."""
+WORKER = "worker: killed, stopped, asleep past its lease, cut off, with a wrong clock"
+OUTSIDE = "artifact host or storage: killed, frozen, full, read-only"
+"""Rows of the published matrix that both lanes add to."""
 
 
 class SkippedError(Exception):

@@ -24,10 +24,9 @@ Call: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Struck:
-    """A fault that was done: its name, its row in the published matrix, and when, in Unix seconds."""
+    """A fault that was done, and when, in Unix seconds."""
 
     name: str
-    row: str
     began: float
     ended: float
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from tests.chaos.judgements import Struck, prolonged
 from tests.chaos.run import Run
+from tests.chaos.schedule import FAULTS
 
 BEGIN, END = "<!-- crash matrix: written by make chaos -->", "<!-- end of the crash matrix -->"
 
 
+ROW_OF = {fault.name: fault.row for fault in FAULTS}
 ANSWERING = ("api: ", "postgres: ")
 """Faults of what answers a delivery. Those of all else change no answer, as their own rows show."""
 SHORT, FULL = "ARCHITECTURE.md", "tests/chaos/MATRIX.md"
@@ -48,14 +50,12 @@ class Matrix:
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
-        self._shared_by: dict[str, str] = {}
         self._runs: list[dict[str, float]] = []
         self._skipped: dict[str, str] = {}
 
     def add(self, run: Run) -> None:
         """Add what one run measured."""
         for struck in run.struck:
-            self._shared_by[struck.name] = struck.row
             self._rows.setdefault(struck.name, Row()).merge(measure(struck, run))
         self._skipped |= run.skipped
         self._runs.append(
@@ -87,7 +87,7 @@ class Matrix:
         """Return the matrix as a Markdown table; merged, faults of one kind share a row."""
         rows: dict[str, Row] = {}
         for name, row in sorted(self._rows.items()):
-            rows.setdefault(self._shared_by[name] if merged else name, Row()).merge(row)
+            rows.setdefault(ROW_OF[name] if merged else name, Row()).merge(row)
         lines = ["| fault | times | deliveries meanwhile | next 204 | next job done |", "|---|--:|---|--:|--:|"]
         for name, row in rows.items():
             figures = f"{seconds(row.next_accepted)} | {seconds(row.next_done)}"
@@ -108,6 +108,15 @@ class Matrix:
         document: Mapping[str, object] = {"runs": self._runs, "faults": faults, "skipped": self._skipped}
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
+    def read(self, path: Path) -> None:
+        """Add what an earlier `save` wrote."""
+        document = json.loads(path.read_text(encoding="utf-8"))
+        self._runs += document["runs"]
+        self._skipped |= document["skipped"]
+        for name, fault in document["faults"].items():
+            figures = (fault["next_accepted_seconds"], fault["next_done_seconds"])
+            self._rows.setdefault(name, Row()).merge(Row(fault["times"], Counter(fault["answers"]), *figures))
+
     def publish(self, folder: Path) -> None:
         """Write the whole matrix, and the short one between the markers of ARCHITECTURE.md, into a checkout."""
         summary = f"{self.summary()[0].upper()}{self.summary()[1:]}."
@@ -117,8 +126,7 @@ class Matrix:
         _, end, tail = rest.partition(END)
         if not begin or not end:
             raise ValueError(f"{document} has no markers of the crash matrix")
-        text = f"{summary} Each fault by itself: `{FULL}`.\n\n{self.table(merged=True)}"
-        document.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+        document.write_text(f"{head}{BEGIN}\n{self.table(merged=True)}\n{END}{tail}", encoding="utf-8")
 
 
 def measure(struck: Struck, run: Run) -> Row:

@@ -10,7 +10,7 @@ from functools import partial
 
 from shared import clock
 from shared.sandbox.family import descendants, load_psutil
-from tests.chaos.fault import WORKER, Fault, SkippedError, Strike
+from tests.chaos.fault import OUTSIDE, WORKER, Fault, SkippedError, Strike
 from tests.chaos.world import ALWAYS, LEASE_SECONDS, World
 
 psutil = load_psutil()
@@ -126,17 +126,9 @@ def fault(where: str, what: str, seconds: tuple[float, float], strike: Strike, *
     return Fault(what, where, "processes", seconds, strike, row or ROWS[where.partition("-")[0]])
 
 
-ROWS = {
-    "api": "api: SIGKILL, SIGTERM, SIGSTOP",
-    "worker": WORKER,
-    "scheduler": "scheduler: SIGKILL, SIGTERM, SIGSTOP, none, two, three",
-    "sume": "artifact host: SIGKILL, SIGTERM, SIGSTOP",
-}
-CLOCKS = {
-    "api": "api: clock wrong by an hour",
-    "worker-1": "worker, scheduler: clock wrong by an hour",
-    "scheduler-1": "worker, scheduler: clock wrong by an hour",
-}
+SCHEDULER = "scheduler: killed, stopped, none, two or three, with a wrong clock"
+ROWS = {"api": "api: killed, stopped, frozen", "worker": WORKER, "scheduler": SCHEDULER, "sume": OUTSIDE}
+CLOCKS = {"api": "api: with a clock that is an hour wrong", "worker-1": WORKER, "scheduler-1": SCHEDULER}
 ASLEEP_SECONDS = (LEASE_SECONDS + 1, LEASE_SECONDS + 2.5)
 
 PROCESS_FAULTS = (

@@ -100,7 +100,7 @@ def strike(world: World, run: Run, step: Step, over: threading.Event) -> None:
         return
     except (AssertionError, SumeJobsError) as error:
         run.problems.append(f"{step.fault.name}: {error}")
-    run.struck.append(Struck(step.fault.name, step.fault.row, began, clock.unix_seconds()))
+    run.struck.append(Struck(step.fault.name, began, clock.unix_seconds()))
 
 
 def watch(world: World, run: Run) -> None:

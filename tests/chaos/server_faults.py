@@ -9,7 +9,7 @@ from functools import partial
 import psycopg
 from redis import Redis
 
-from tests.chaos.fault import WORKER, Fault, SkippedError, Strike
+from tests.chaos.fault import OUTSIDE, WORKER, Fault, SkippedError, Strike
 from tests.chaos.proxy import Link
 from tests.chaos.world import World
 
@@ -222,10 +222,8 @@ def fault(where: str, what: str, seconds: tuple[float, float], strike: Strike, *
 
 
 REDIS = "redis: emptied, restarted, frozen, cut off, slow, READONLY, out of memory"
-DOWN = "postgres: restart or SIGKILL"
-HANGING = "postgres: frozen, cut off or 8 s slow"
-LOCKED = "postgres: rows or the table locked"
-UNWRITABLE = "storage: disk full or read-only"
+AWAY = "postgres: restarted, killed, frozen, cut off, 8 s slow"
+BUSY = "postgres: connections exhausted, rows or table locked"
 
 SERVER_FAULTS = (
     fault("redis", "FLUSHALL", (0.5, 1), flushed, row=REDIS),
@@ -237,15 +235,15 @@ SERVER_FAULTS = (
     fault("redis", "cut from all", (2, 4), partial(cut, server="valkey"), row=REDIS),
     fault("redis", "cut from one worker", (2, 5), partial(cut, server="valkey", client="worker-2"), row=WORKER),
     fault("redis", "8 s slow", (9, 10), partial(slow, server="valkey"), row=REDIS),
-    fault("postgres", "restart", (1, 3), partial(stopped, server="postgres"), row=DOWN),
-    fault("postgres", "SIGKILL", (1, 3), partial(crashed, server="postgres"), row=DOWN),
-    fault("postgres", "frozen", (2, 6), partial(frozen, server="postgres"), row=HANGING),
-    fault("postgres", "cut from all", (2, 4), partial(cut, server="postgres"), row=HANGING),
+    fault("postgres", "restart", (1, 3), partial(stopped, server="postgres"), row=AWAY),
+    fault("postgres", "SIGKILL", (1, 3), partial(crashed, server="postgres"), row=AWAY),
+    fault("postgres", "frozen", (2, 6), partial(frozen, server="postgres"), row=AWAY),
+    fault("postgres", "cut from all", (2, 4), partial(cut, server="postgres"), row=AWAY),
     fault("postgres", "cut from one worker", (3, 7), partial(cut, server="postgres", client="worker-2"), row=WORKER),
-    fault("postgres", "8 s slow", (9, 10), partial(slow, server="postgres"), row=HANGING),
-    fault("postgres", "connections exhausted", (3, 5), exhausted),
-    fault("postgres", "idle transaction holds rows", (4, 7), rows_held, row=LOCKED),
-    fault("postgres", "table locked", (2, 4), table_locked, row=LOCKED),
-    fault("storage", "disk full", (3, 5), full, row=UNWRITABLE),
-    fault("storage", "read-only", (3, 5), unwritable, row=UNWRITABLE),
+    fault("postgres", "8 s slow", (9, 10), partial(slow, server="postgres"), row=AWAY),
+    fault("postgres", "connections exhausted", (3, 5), exhausted, row=BUSY),
+    fault("postgres", "idle transaction holds rows", (4, 7), rows_held, row=BUSY),
+    fault("postgres", "table locked", (2, 4), table_locked, row=BUSY),
+    fault("storage", "disk full", (3, 5), full, row=OUTSIDE),
+    fault("storage", "read-only", (3, 5), unwritable, row=OUTSIDE),
 )

@@ -151,7 +151,7 @@ def test_logs_that_tell_of_a_defect_are_noticed(line: str, times: int) -> None:
 )
 def test_an_answer_needs_a_fault_that_explains_it(code: int, fault: str | None, explained: bool) -> None:  # noqa: FBT001 - a table
     """Whatever happens to servers and workers, a receiver that runs answers 204 or 503."""
-    struck = [Struck(fault, fault, 100, 102)] if fault else []
+    struck = [Struck(fault, 100, 102)] if fault else []
     during, later = Answer("job_demo", 101, 101.5, code), Answer("job_demo", 120, 121, code)
     again = Answer("job_other", 110, 111, 204)
     assert (not list(answer_problems([during, again], struck))) == explained

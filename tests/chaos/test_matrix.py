@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.fault import WORKER
 from tests.chaos.judgements import Struck
 from tests.chaos.matrix import BEGIN, END, FULL, SHORT, Matrix
 from tests.chaos.run import Run
@@ -16,9 +17,9 @@ def run(*struck: Struck, answers: list[Answer], done_at: list[float]) -> Run:
     return Run(1, 2, struck=list(struck), answers=answers, done_at=done_at)
 
 
-KILL = Struck("worker-1: SIGKILL", "worker: signals", 100, 102)
-TERM = Struck("worker-2: SIGTERM", "worker: signals", 200, 202)
-FROZEN = Struck("redis: frozen", "redis: frozen", 199, 260)
+KILL = Struck("worker-1: SIGKILL", 100, 102)
+TERM = Struck("worker-2: SIGTERM", 200, 202)
+FROZEN = Struck("redis: frozen", 199, 260)
 ANSWERS = [
     Answer("job_a", 100.5, 101, 204),
     Answer("job_b", 101, 101.5, 503),
@@ -45,7 +46,7 @@ def test_what_another_fault_explains_is_not_put_down_to_one() -> None:
         "| redis: frozen | 1 | 204 100% | - | - |",
         "| worker-2: SIGTERM | 1 | - | 2.0 s | - |",
     ]
-    killed = Struck("api: SIGKILL", "api", 98, 99)
+    killed = Struck("api: SIGKILL", 98, 99)
     silent = Answer("job_d", 99.5, 100, 0)
     matrix = Matrix()
     matrix.add(run(killed, replace(KILL, began=99.2), answers=[silent, *ANSWERS], done_at=[101.0]))
@@ -60,7 +61,7 @@ def test_faults_of_one_kind_share_a_row_with_their_worst_times() -> None:
     for n in (1, 2):
         struck = [KILL, TERM]
         matrix.add(run(*struck, answers=ANSWERS, done_at=[105.0, 202.0 + n]))
-    assert rows(matrix.table(merged=True)) == ["| worker: signals | 4 | 204 50%, 503 50% | 2.0 s | 3.0 s |"]
+    assert rows(matrix.table(merged=True)) == [f"| {WORKER} | 4 | 204 50%, 503 50% | 2.0 s | 3.0 s |"]
 
 
 def test_the_report_is_json(tmp_path: Path) -> None:
@@ -74,6 +75,18 @@ def test_the_report_is_json(tmp_path: Path) -> None:
     assert report["runs"][0]["seed"] == 1
 
 
+def test_a_report_is_added_to(tmp_path: Path) -> None:
+    """Runs on several machines or days make one matrix."""
+    report = tmp_path / "report.json"
+    first, second = Matrix(), Matrix()
+    first.add(run(KILL, answers=ANSWERS, done_at=[105.0]))
+    first.save(report)
+    second.read(report)
+    second.add(run(KILL, answers=ANSWERS, done_at=[107.0]))
+    assert rows(second.table()) == ["| worker-1: SIGKILL | 2 | 204 50%, 503 50% | 1.5 s | 5.0 s |"]
+    assert second.summary().startswith("2 seeds, 4 jobs, 8 deliveries, 2 faults")
+
+
 def test_the_matrix_goes_between_the_markers_and_touches_nothing_else(tmp_path: Path) -> None:
     document = tmp_path / SHORT
     document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
@@ -82,11 +95,12 @@ def test_the_matrix_goes_between_the_markers_and_touches_nothing_else(tmp_path: 
     matrix.add(run(KILL, answers=ANSWERS, done_at=[105.0]))
     matrix.publish(tmp_path)
     text = document.read_text()
-    assert text.startswith(f"before\n{BEGIN}\n1 seeds")
+    assert text.startswith(f"before\n{BEGIN}\n| fault |")
     assert text.endswith(f"{END}\nafter\n")
     assert "old" not in text
-    assert "worker: signals" in text
+    assert WORKER in text
     assert "worker-1: SIGKILL" in (tmp_path / FULL).read_text()
+    assert "1 seeds, 2 jobs" in (tmp_path / FULL).read_text()
     document.write_text("no markers")
     with pytest.raises(ValueError, match="no markers"):
         matrix.publish(tmp_path)
