@@ -2,11 +2,12 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+FUZZ_SECONDS ?= 30
 STAMP := .venv/.installed
 SEEDS ?= 10
 JOBS ?= 2000
 
-.PHONY: help install demo test dev check mutants chaos lock clean
+.PHONY: help install demo test dev check mutants fuzz chaos lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ mutants: $(STAMP) ## break each promise in a copy of the code; a test must notic
 
 chaos: $(STAMP) ## run the whole system under seeded faults (SEEDS=10 JOBS=2000 SEED=first CHAOS=--publish)
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(CHAOS)
+
+fuzz: $(STAMP) ## generate misbehaviour for receiver, downloader and operator API, FUZZ_SECONDS=30 each
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz tests/worker/test_download_fuzz.py
 
 lock: ## rewrite the lock file from pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shared.errors import AttemptError
+from tests.fuzz.budget import explore
 from tests.worker.downloads import PNG, MemoryPartial, fetch, sha256
 from tests.worker.scripted_host import ScriptedHost, exactly
 
@@ -61,8 +63,8 @@ ANNOUNCED = st.fixed_dictionaries(
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(answers(), min_size=1, max_size=4), announced=ANNOUNCED)
-def test_whatever_a_host_answers(script: list[bytes], announced: dict[str, Any]) -> None:
-    """No answer makes anything but a verified file or an AttemptError, in a bounded number of requests."""
+def download_from(script: list[bytes], announced: dict[str, Any]) -> None:
+    """Download from a host that answers so, and hold what came of it to the promise."""
     into = MemoryPartial()
     with ScriptedHost([exactly(answer) for answer in script]) as host:
         try:
@@ -73,3 +75,9 @@ def test_whatever_a_host_answers(script: list[bytes], announced: dict[str, Any])
             assert verified.bytes == len(into.data) == announced.get("size_bytes", verified.bytes)
             assert verified.sha256 == sha256(bytes(into.data)) == announced.get("sha256", verified.sha256)
     assert len(host.requests) <= 40
+
+
+@pytest.mark.timeout(0)
+def test_whatever_a_host_answers() -> None:
+    """No answer makes anything but a verified file or an AttemptError, in a bounded number of requests."""
+    explore(download_from)
