@@ -69,3 +69,19 @@ def test_webhook_and_poll_at_once_are_one_claim(system: System) -> None:
         assert (job.deliveries, job.attempts) == (1, 1)
         assert_stored(system, job, [files[name]])
         assert system.sume.media_requests.count(f"/race/{name}.png") == 1
+
+
+def test_odd_but_real_json_is_kept_and_done(system: System) -> None:
+    """Escapes of NUL and lone surrogates, a BOM and huge numbers go through claim, worker and alert like any body."""
+    odd = {
+        "nul": r'"\u0000"',
+        "surrogates": r'"\ud800 \udfff"',
+        "number": "9" * 400,
+        "infinity": "1e400",
+    }
+    for name, value in odd.items():
+        body = f'\ufeff{{"event": "job.failed", "job_id": "job_{name}", "error": {{"message": {value}}}, "x": {value}}}'
+        assert system.sume.post(body.encode()) == 204
+    for name in odd:
+        job = wait_until(system, f"job_{name}", "done")
+        assert (job.status, job.attempts) == ("ERROR", 1)
