@@ -4,6 +4,7 @@ import base64
 import http.client
 import io
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -164,9 +165,9 @@ def elsewhere(stage: Stage) -> Iterator[tuple[str, str]]:
     """Alerts, manifests, names of files, and command lines that any user of the machine can read."""
     yield "alerts", "\n".join(stage.inbox.received)
     root = stage.system.settings.storage_path
-    for path in root.rglob("*"):
-        yield "name of a file", str(path)
-        if path.name == "manifest.json":
-            yield "manifest", path.read_text(encoding="utf-8")
+    for folder, folders, files in os.walk(root):  # unlike rglob at ease with what is gone when it gets there
+        yield "names of files", "\n".join([folder, *folders, *files])
+        if "manifest.json" in files:
+            yield "manifest", Path(folder, "manifest.json").read_text(encoding="utf-8")
     for name, process in stage.system.processes.items():
         yield f"command line of {name}", Path(f"/proc/{process.pid}/cmdline").read_text(encoding="utf-8")
