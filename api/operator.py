@@ -50,7 +50,7 @@ class Operator:
         limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT,
         cursor: Cursor | None = None,
     ) -> JsonResponse:
-        """List jobs, those that need a person first; without their artifacts and timelines."""
+        """List jobs, those that need a person first."""
         wanted = JobFilter(state=state, status=status, redelivered=redelivered, limit=limit, cursor=cursor)
         try:
             return JsonResponse(page_view(await self._ask(partial(self.store.list_jobs, wanted))))

@@ -1,5 +1,6 @@
 """One look at an expected job: ask Sume, then claim it, wait for it, or give it up."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
@@ -108,7 +109,9 @@ class Looker:
             return None
         return self._claim(job, status.ended, status.error, api=self._api)
 
-    def _claim(self, job: ExpectedJob, ended: EventName, job_error: str | None, *, api: JobApi) -> SumeApiError | None:
+    def _claim(
+        self, job: ExpectedJob, ended: EventName, job_error: Mapping[str, str] | None, *, api: JobApi
+    ) -> SumeApiError | None:
         """Claim a job that ended; without its artifact list when that cannot be had, as the worker looks it up."""
         artifacts, problem = None, None
         if ended == "job.completed":

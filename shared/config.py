@@ -35,6 +35,11 @@ def split_commas(value: object) -> object:
     return tuple(entries)
 
 
+def none_if_blank(value: object) -> object:
+    """Take a blank secret for one that is not set: it would be a password that anybody can guess."""
+    return (value.strip() or None) if isinstance(value, str) else value
+
+
 def matching(pattern: re.Pattern[str], wanted: str) -> AfterValidator:
     """Refuse a text that is not wholly of the pattern, saying what is wanted."""
 
@@ -58,6 +63,8 @@ def url_of(*schemes: str, needs_host: bool = True) -> AfterValidator:
             raise ValueError("is not a URL that can be read") from error
         if parts.scheme not in schemes:
             raise ValueError(f"must start with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        if parts.netloc.count("@") > 1:
+            raise ValueError("has an @ in its user name or password; write it as %40")
         if needs_host and parts.scheme != "unix" and not host:
             raise ValueError("names no host")
         return value
@@ -126,8 +133,10 @@ HostEntry = Annotated[
 ]
 AlertUrl = Annotated[str, AfterValidator(check_alert_url)]
 HeaderName = Annotated[str, matching(HEADER_PATTERN, "an HTTP header name")]
+Token = Annotated[SecretStr | None, BeforeValidator(none_if_blank)]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Bytes = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class Settings(BaseSettings):
@@ -138,7 +147,7 @@ class Settings(BaseSettings):
     )
 
     sume_com_webhook_signing_secret: Secrets = ()
-    sume_api_key: SecretStr | None = None
+    sume_api_key: Token | None = None
     sume_api_base_url: Annotated[str, url_of("https", "http")] = "https://api.open.sume.com"
     sume_signature_header: HeaderName = "X-Sume-Signature"
     sume_timestamp_header: HeaderName = "X-Sume-Timestamp"
@@ -153,26 +162,26 @@ class Settings(BaseSettings):
     storage_url: Annotated[str, AfterValidator(check_storage)] = "file://./artifacts"
     artifact_hosts: Annotated[tuple[HostEntry, ...], NoDecode, Commas] = ("media.sume.com", "*.sume.com")
     artifact_allow_insecure: bool = False
-    storage_min_free_bytes: Annotated[int, Field(ge=0)] = 1_073_741_824
-    artifact_max_bytes: Count = 10_737_418_240
+    storage_min_free_bytes: Bytes = 1_073_741_824
+    artifact_max_bytes: Annotated[Bytes, Field(ge=1)] = 10_737_418_240
     download_concurrency: Annotated[int, Field(ge=1, le=64)] = 4
     download_stall_seconds: Seconds = 30
     job_timeout_seconds: Seconds = 3600
     lease_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60
     claim_stale_seconds: Seconds = 120
     max_attempts: Count = 8
-    retry_for_seconds: Annotated[float, Field(ge=0)] = 86_400
+    retry_for_seconds: Annotated[float, Field(ge=0, le=31_536_000)] = 86_400
     retry_base_seconds: Seconds = 5
     retry_max_seconds: Seconds = 900
     sweep_interval_seconds: Seconds = 10
-    expect_due_seconds: Annotated[float, Field(ge=0)] = 600
+    expect_due_seconds: Annotated[float, Field(ge=0, le=31_536_000)] = 600
     poll_interval_seconds: Seconds = 30
     poll_max_seconds: Seconds = 3600
     poll_give_up_seconds: Seconds = 604_800
     retention_days: Annotated[float, Field(ge=0, le=36_500)] = 30
     handler: Annotated[str, matching(HANDLER_PATTERN, "package.module:function")] | None = None
     alert_urls: Annotated[tuple[AlertUrl, ...], NoDecode, Commas] = ()
-    ops_token: SecretStr | None = None
+    ops_token: Token | None = None
     ops_bind: Annotated[str, AfterValidator(check_address)] | None = None
     log_format: Literal["json", "console"] = "json"
     log_level: Literal["debug", "info", "warning", "error"] = "info"

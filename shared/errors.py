@@ -2,7 +2,15 @@
 
 
 class SumeJobsError(Exception):
-    """Any error of ours; its text is safe to log, store and show (I9)."""
+    """Any error of ours; its text is safe to log, store and show (I9), whatever bytes a foreign error's text held."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(storable(message))
+
+
+def storable(text: str) -> str:
+    """Return a text that PostgreSQL and UTF-8 can hold: NUL and lone surrogates are written out."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 class SettingsError(SumeJobsError):

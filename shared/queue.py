@@ -72,6 +72,11 @@ class InertJob(Job):
         """Send nothing."""
 
 
+def text_of(message: bytes | str) -> str:
+    """Return a message's id; one that is no text (a stranger wrote it) becomes one that is nobody's."""
+    return message if isinstance(message, str) else message.decode(errors="replace")
+
+
 class Queue:
     """The queue as its producers and the scheduler use it: one client, made lazily, that never waits long.
 
@@ -114,8 +119,8 @@ class Queue:
         waiting: set[str] = set()
         with translated():
             start = 0
-            while page := self._queue.get_job_ids(start, PAGE):
-                waiting.update(map(job_id_of, page))
+            while page := self._client.lrange(self._queue.key, start, start + PAGE - 1):
+                waiting.update(job_id_of(text_of(message)) for message in page)
                 start += len(page)
         return waiting
 
@@ -143,7 +148,7 @@ class Queue:
 
     def _return_stranded(self) -> None:
         intermediate: IntermediateQueue = self._queue.intermediate_queue
-        taken = intermediate.get_job_ids()
+        taken = [text_of(message) for message in self._client.lrange(intermediate.key, 0, -1)]
         if not taken:
             return
         registry: StartedJobRegistry = self._queue.started_job_registry

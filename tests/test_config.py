@@ -61,6 +61,11 @@ def test_signing_secrets_are_split_and_trimmed(value: str, secrets: tuple[bytes,
         ("handler", "no-colon", "package.module:function"),
         ("queue_name", "a b", "letters"),
         ("sume_signature_header", "X Sume", "header name"),
+        ("database_url", "postgresql://u:hun@ter2@h/d", "%40"),
+        ("expect_due_seconds", "inf", "less"),
+        ("retry_for_seconds", "1e15", "less"),
+        ("storage_min_free_bytes", "1" * 26, "less"),
+        ("max_attempts", "1" * 23, "less"),
         ("max_attempts", "0", "greater"),
         ("max_attempts", "many", "integer"),
         ("lease_seconds", "-1", "greater"),
@@ -91,6 +96,12 @@ def test_an_unusable_value_is_refused_by_its_name(name: str, value: str, problem
     assert "\n" not in str(refused.value)
     assert "hunter2" not in str(refused.value)
     assert "real-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["ops_token", "sume_api_key"])
+def test_a_blank_secret_is_not_set(name: str) -> None:
+    """White space would be a password that anybody can guess."""
+    assert getattr(load(**{name: "  "}), name) is None
 
 
 def test_a_missing_setting_is_named() -> None:

@@ -71,7 +71,11 @@ class Handler:
             raise RetryableError(Reason.HANDLER_FAILED, f"{type(error).__name__}: {self._text(error)}") from None
 
     def _text(self, error: BaseException) -> str:
-        return self.redactor.text(" ".join(str(error).split()))[:MAX_ERROR]
+        try:
+            text = str(error)
+        except Exception:  # noqa: BLE001 - it is the user's code too
+            text = "its text cannot be read"
+        return self.redactor.text(" ".join(text.split()))[:MAX_ERROR]
 
 
 async def finish(result: Awaitable[object]) -> None:

@@ -35,6 +35,7 @@ from shared.errors import (
 from shared.intake import Producer
 from shared.logs import get_logger
 from shared.storage.recognition import WrongStorageError
+from shared.sume.payload import is_job_id
 from worker.attempt import Tools, Work, work_on
 from worker.lease import LeaseKeeper
 from worker.listing import AskAgainError
@@ -61,6 +62,9 @@ class Pipeline:
         about it are harmless. Raises StoreUnavailableError when the database is away and the worker has to stop, and
         RQ's timeout when that strikes outside the work; then the lease runs out, or the sweep sends the job again.
         """
+        if not is_job_id(job_id):  # somebody else wrote it into Redis; no job can have it
+            get_logger().error("message.refused", problem="its argument is not a job_id")
+            return None
         length = self.settings.seconds("lease")
         before = time.monotonic()
         lease = self._take(job_id, length)

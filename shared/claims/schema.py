@@ -4,6 +4,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
@@ -59,4 +60,9 @@ def upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
     config.attributes["connection"] = connection
     config.attributes["version_table"] = VERSION_TABLE
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise StoreUnavailableError(
+            "the schema was made by a newer release than this one; run that release, or restore an older backup"
+        ) from error

@@ -18,7 +18,7 @@ from shared.errors import SumeApiError
 from shared.event import Artifact, EventName
 from shared.sume.artifacts import find_artifacts
 from shared.sume.bounded_http import BoundedTransport
-from shared.sume.payload import error_line
+from shared.sume.payload import error_keys
 from shared.sume.retry_after import parse_retry_after
 from shared.sume.strict_json import read_object
 
@@ -40,8 +40,8 @@ class JobStatus:
 
     ended: EventName | None
     """The event that a webhook would have told; None while the job has not ended, or in a state we do not know."""
-    error: str | None
-    """Sume's error in one line, where the job ended with one."""
+    error: Mapping[str, str] | None
+    """Sume's error (`code`, `message`, `public_reason`), where the job ended with one."""
 
 
 class SumeApi:
@@ -77,7 +77,7 @@ class SumeApi:
         ended = ENDS.get(stated) if isinstance(stated, str) else None
         job = data.get("job")
         error = job.get("error") if ended not in (None, "job.completed") and isinstance(job, dict) else None
-        return JobStatus(ended=ended, error=error_line(error))
+        return JobStatus(ended=ended, error=error_keys(error))
 
     def result(self, job_id: str) -> list[Artifact]:
         """Ask for the artifacts of a completed job; an empty list means that Sume says there are none."""

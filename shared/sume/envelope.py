@@ -1,12 +1,12 @@
 """The bodies we write ourselves, in the shape of a delivery."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from shared.event import EVENT_NAMES, Artifact, Event, EventName, Source
-from shared.sume.payload import status_of
+from shared.sume.payload import error_line, status_of
 
 ARTIFACT_KEYS = ("url", "type", "content_type", "filename", "size_bytes", "sha256")
 
@@ -16,7 +16,7 @@ def build_body(
     *,
     event: str,
     status_url: str | None = None,
-    error: str | None = None,
+    error: Mapping[str, str] | None = None,
     artifacts: Sequence[Artifact] | None = None,
     source: Source | None = None,
 ) -> bytes:
@@ -27,7 +27,7 @@ def build_body(
         "status": status_of(event) if event in EVENT_NAMES else None,
         "source": source,
         "status_url": status_url,
-        "error": None if error is None else {"message": error},
+        "error": error,
         "artifacts": None if artifacts is None else [describe(artifact) for artifact in artifacts],
     }
     return orjson.dumps({key: value for key, value in keys.items() if value is not None})
@@ -38,7 +38,7 @@ def build_polled_body(
     *,
     event: EventName,
     status_url: str | None = None,
-    error: str | None = None,
+    error: Mapping[str, str] | None = None,
     artifacts: Sequence[Artifact] | None = None,
 ) -> str:
     """Return the payload of a job found by polling: a delivery's keys and `"source": "poll"`."""
@@ -51,7 +51,7 @@ def build_polled_event(
     *,
     event: EventName,
     status_url: str | None = None,
-    error: str | None = None,
+    error: Mapping[str, str] | None = None,
     artifacts: Sequence[Artifact] | None = None,
 ) -> Event:
     """Return the event to claim for a job that polling found ended."""
@@ -62,7 +62,7 @@ def build_polled_event(
         payload=build_polled_body(job_id, event=event, status_url=status_url, error=error, artifacts=artifacts),
         source="poll",
         status_url=status_url,
-        error=error,
+        error=error_line(error),
     )
 
 

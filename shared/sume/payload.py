@@ -100,6 +100,14 @@ def error_line(error: object) -> str | None:
     return Redactor().text(line)[:MAX_ERROR_LINE] or None
 
 
+def error_keys(error: object) -> dict[str, str] | None:
+    """Return of Sume's error object what a delivery's has; None when there is nothing of it."""
+    if not isinstance(error, dict):
+        return None
+    named = {key: error.get(key) for key in ("code", "message", "public_reason")}
+    return {key: printable(text) for key, text in named.items() if isinstance(text, str)} or None
+
+
 def printable(text: str) -> str:
     """Return the start of a text on one line, without control characters and lone surrogates."""
     return " ".join("".join(c if c.isprintable() else " " for c in text[:MAX_ERROR_PART]).split())

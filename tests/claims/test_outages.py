@@ -86,6 +86,16 @@ def test_a_claim_that_hangs_can_be_interrupted(own_postgres: Postgres, store: Po
     assert store.claim_many([Claim(event("job_c"))])[0].new
 
 
+def test_a_table_that_no_claim_can_be_written_to_is_not_ready(own_postgres: Postgres, store: PostgresStore) -> None:
+    """What /readyz says is what a delivery would meet."""
+    store.check()
+    with psycopg.connect(own_postgres.url) as holder:
+        holder.execute("LOCK TABLE sume_jobs IN EXCLUSIVE MODE")
+        with pytest.raises(StoreUnavailableError, match="lock timeout"):
+            store.check()
+    store.check()
+
+
 def test_an_error_quotes_no_row(store: PostgresStore) -> None:
     """PostgreSQL's DETAIL repeats the failing row, payload included; ours does not, nor does its cause."""
     with pytest.raises(StoreUnavailableError) as refused:

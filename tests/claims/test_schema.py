@@ -81,6 +81,13 @@ def test_a_schema_that_is_missing_says_what_to_run(empty_database_url: str) -> N
         store.check()
 
 
+def test_a_schema_of_a_newer_release_is_refused_in_one_line(database_url: str) -> None:
+    """A rollback meets it on every start."""
+    query(database_url, "UPDATE sume_jobs_version SET version_num = '9999' RETURNING 1")
+    with pytest.raises(StoreUnavailableError, match="newer release"):
+        migrate(database_url)
+
+
 def test_counting_duplicates_is_a_hot_update(database_url: str) -> None:
     """No index is touched, however often a job is redelivered."""
     subject = PostgresSubject(database_url)

@@ -15,7 +15,7 @@ STOPPED.set()
 NEVER = threading.Event()
 OPEN = JobStatus(ended=None, error=None)
 COMPLETED = JobStatus(ended="job.completed", error=None)
-FAILED = JobStatus(ended="job.failed", error="nsfw: refused")
+FAILED = JobStatus(ended="job.failed", error={"code": "nsfw", "message": "refused"})
 PICTURE = Artifact(0, "https://media.sume.com/a.png?signature=x", type="image")
 
 StatusAnswer: TypeAlias = JobStatus | Exception | Callable[[], JobStatus]

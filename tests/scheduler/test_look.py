@@ -78,12 +78,14 @@ def test_a_completed_job_is_claimed_with_its_files(subject: PostgresSubject) -> 
 @pytest.mark.parametrize("ended", ["job.failed", "job.canceled"])
 def test_a_failed_job_is_claimed_with_its_error(subject: PostgresSubject, ended: EventName) -> None:
     """Nobody asks for files that cannot be there."""
-    api = FakeApi({"job_a": JobStatus(ended=ended, error="nsfw: refused")}, {"job_a": AssertionError()})
+    api = FakeApi(
+        {"job_a": JobStatus(ended=ended, error={"code": "nsfw", "message": "refused"})}, {"job_a": AssertionError()}
+    )
     bench = Bench(subject, api=api)
     bench.looker.look(bench.take())
     record = bench.record()
     assert (record.state, record.event, record.status) == ("claimed", ended, "ERROR")
-    assert bench.payload()["error"] == {"message": "nsfw: refused"}
+    assert bench.payload()["error"] == {"code": "nsfw", "message": "refused"}
 
 
 def test_a_completed_job_whose_files_are_not_told_is_claimed_all_the_same(subject: PostgresSubject) -> None:

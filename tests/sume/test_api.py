@@ -60,14 +60,14 @@ def test_only_the_four_final_statuses_end_a_job(sume_status: object, ended: str 
     assert server.targets == ["/v1/jobs/a/status"]
 
 
-def test_the_error_of_a_job_is_one_line() -> None:
+def test_the_error_of_a_job_keeps_its_keys() -> None:
     """Sume's error comes with a job that failed, and not with one that completed or goes on."""
     job = {"id": "a", "error": {"code": "nsfw", "message": "Re\nfused", "public_reason": "policy"}}
     statuses = ("nsfw", "completed", "processing")
     with asking(*[telling(sume_status=status, job=job) for status in statuses]) as (api, _):
         told = [api.status("a") for _ in statuses]
     assert told == [
-        JobStatus("job.failed", "nsfw: Re fused (policy)"),
+        JobStatus("job.failed", {"code": "nsfw", "message": "Re fused", "public_reason": "policy"}),
         JobStatus("job.completed", None),
         JobStatus(None, None),
     ]

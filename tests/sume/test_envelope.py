@@ -31,8 +31,10 @@ def test_a_polled_event_is_what_its_payload_says(name: EventName) -> None:
 
 
 def test_a_polled_error_is_kept_in_the_event_and_its_payload() -> None:
-    """The error line survives being written and read."""
-    event = build_polled_event("job_demo", event="job.failed", error="nsfw: Refused (policy)")
+    """A handler finds the keys that a webhook has, and the line survives being written and read."""
+    error = {"code": "nsfw", "message": "Refused", "public_reason": "policy"}
+    event = build_polled_event("job_demo", event="job.failed", error=error)
+    assert json.loads(event.payload)["error"] == error
     assert event.error == "nsfw: Refused (policy)"
     assert parse_delivery(event.payload.encode()) == Event(
         "job_demo", "job.failed", "ERROR", event.payload, error=event.error
@@ -47,7 +49,7 @@ def test_an_unknown_list_is_left_out_and_an_empty_one_is_not() -> None:
 
 def test_a_sample_is_a_delivery() -> None:
     """What `sume-jobs send` posts is what Sume would, a test without a job_id included."""
-    assert json.loads(build_body("job_demo", event="job.failed", error="boo")) == {
+    assert json.loads(build_body("job_demo", event="job.failed", error={"message": "boo"})) == {
         "event": "job.failed",
         "job_id": "job_demo",
         "status": "ERROR",

@@ -84,6 +84,27 @@ def test_whatever_a_handler_raises_ends_the_attempt_and_not_the_worker() -> None
             assert caught.value.__suppress_context__
 
 
+class UnreadableError(Exception):
+    """An exception whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("error", [UnreadableError(), ValueError("a\0b"), ValueError("bad \udcff name")])
+def test_an_exception_of_any_text_is_a_failed_handler(error: Exception) -> None:
+    """Its text can be stored, so the job is released as any other."""
+
+    def handle(_job: Job) -> None:
+        raise error
+
+    with pytest.raises(RetryableError) as caught:
+        calling(handle)()
+    assert caught.value.reason == "handler_failed"
+    assert str(caught.value).encode().isascii()
+    assert "\0" not in str(caught.value)
+
+
 def test_a_permanent_error_stays_permanent_with_the_handlers_reason() -> None:
     def handler(_job: Job) -> None:
         raise PermanentError("no such order: hunter22", reason="invented")

@@ -71,6 +71,9 @@ WRITABLE = text("""
            (SELECT count(*) FROM sume_jobs_version WHERE version_num = :version) AS migrated
 """)
 
+# Changes no row, but waits for every lock that a claim would wait for.
+TOUCH = text("UPDATE sume_jobs SET deliveries = deliveries WHERE job_id = ''")
+
 SCHEMA_VERSION = "0001"
 
 
@@ -164,6 +167,7 @@ class Claiming:
             raise StoreUnavailableError("PostgreSQL is read-only (a standby?)", reachable=True)
         if not row.migrated:
             raise StoreUnavailableError("the schema is of another version; run `sume-jobs migrate`", reachable=True)
+        self._database.changed(TOUCH)
 
     def interrupt(self) -> None:
         """See ReceivingStore.interrupt."""

@@ -162,6 +162,10 @@ def translated_errors() -> Iterator[None]:
 
 def translated(error: BaseException | None) -> StoreUnavailableError:
     """Build our error; DETAIL and CONTEXT are left out because they quote rows (I9)."""
+    if (
+        isinstance(error, psycopg.DataError) and error.sqlstate is None
+    ):  # refused by the driver, its text quotes nothing
+        return StoreUnavailableError(f"PostgreSQL cannot hold a value: {error}", reachable=True)
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if state is None:  # never reached the server, or lost it: libpq's text names host and user, no password
         lines = str(error).strip().splitlines()
