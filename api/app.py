@@ -19,6 +19,7 @@ from api.health import Probe, health_routes
 from api.lane import Lane
 from api.openapi import DescribedApp
 from api.operator import Operator, operator_routes
+from api.readiness import Readiness
 from api.tally import Tally
 from api.watch import SchedulerWatch
 from api.webhook import PATH, Webhook
@@ -28,6 +29,7 @@ from shared.claims import open_store
 from shared.claims.store import Store
 from shared.config import Settings
 from shared.intake import Intake
+from shared.logs import get_logger
 from shared.metrics import Metrics
 from shared.queue import Queue, open_queue
 from shared.views import secret_tags
@@ -60,7 +62,11 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         drainer.start()
-        periodic = [asyncio.create_task(tally.write_forever()), asyncio.create_task(watch.look_forever())]
+        if not settings.signing_secrets:
+            get_logger().error("signing_secret.missing", problem="every delivery is answered 500 until it is set")
+        readiness = Readiness({"database": database, "redis": redis})
+        duties = (tally.write_forever(), watch.look_forever(), readiness.tell_forever())
+        periodic = [asyncio.create_task(duty) for duty in duties]
         yield
         for task in periodic:
             task.cancel()
