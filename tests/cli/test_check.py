@@ -211,5 +211,5 @@ def test_a_strange_storage_is_a_failure(cli: Cli, subject: PostgresSubject) -> N
 
 
 def test_a_storage_that_is_nearly_full_is_a_failure(cli: Cli) -> None:
-    cli.set(storage_min_free_bytes=str(2**62))
+    cli.set(storage_min_free_bytes=str(2**53))
     assert outcomes(cli("check", "--json"))["storage"] == "fail"
