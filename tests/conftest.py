@@ -5,6 +5,7 @@ A server missing on a laptop skips its tests; in CI (`CI=true`) it fails them.
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from shared.sandbox.server import Server
 from shared.sandbox.sume import Sume
 from shared.sandbox.valkey import Valkey
 from shared.sandbox.wheels import SandboxMissingError
+
+# A shell that runs us in the background may have had us ignore Ctrl-C, which every process we start would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 IN_CI = os.environ.get("CI") == "true"  # noqa: TID251 - a fact about the test run, not a setting of ours
 TEMPLATE = "sume_jobs_template"

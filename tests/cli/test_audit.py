@@ -188,6 +188,8 @@ def test_an_unreadable_file_is_a_problem_and_not_the_end(
 class Endless:
     """A storage whose every file takes as long as it is let."""
 
+    place = "nowhere"
+
     def __init__(self) -> None:
         self.stopped = 0
 
