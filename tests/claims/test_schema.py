@@ -99,6 +99,13 @@ def test_counting_duplicates_is_a_hot_update(database_url: str) -> None:
     assert (updates, hot) == (50, 50)
 
 
+def test_the_longest_job_id_is_stored(database_url: str) -> None:
+    """As long as the parser lets one through."""
+    subject = PostgresSubject(database_url)
+    assert subject.deliver("a" * 128).new
+    subject.store.close()
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -114,6 +121,9 @@ def test_counting_duplicates_is_a_hot_update(database_url: str) -> None:
         "state = 'done'",
         "state = 'dead', wake_at = NULL",
         "job_id = '../etc'",
+        "job_id = ''",
+        "job_id = 'job_a' || chr(10)",
+        "job_id = repeat('a', 129)",
     ],
 )
 def test_the_database_refuses_a_row_that_cannot_be(database_url: str, broken: str) -> None:

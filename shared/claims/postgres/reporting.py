@@ -6,7 +6,8 @@ from shared.claims.postgres.database import Database
 from shared.claims.postgres.hosts import open_circuits
 from shared.claims.records import Stats
 
-# Reads the whole table: asked for by people and, at intervals, by metrics.
+# Reads the whole table, as `deliveries` can be in no index: asked for by people and, at intervals, by metrics. Three
+# million jobs take 0.8 s from memory; what else is counted goes through the indexes of open jobs.
 JOBS = text("""
     SELECT state, count(*) AS jobs, count(*) FILTER (WHERE deliveries > 1) AS redelivered,
         count(*) FILTER (WHERE conflict_with IS NOT NULL) AS conflicts,

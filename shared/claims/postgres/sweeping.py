@@ -16,7 +16,7 @@ LOSE = noted(
     UPDATE sume_jobs SET state = 'claimed', lease_token = NULL, wake_at = now(), updated_at = now(),
         strikes = strikes + 1, reason = 'worker_lost', error = 'the lease of ' || lease_owner || ' ran out'
     WHERE job_id = ANY(ARRAY(
-        SELECT job_id FROM sume_jobs WHERE state = 'running' AND status IN ('OK', 'ERROR') AND wake_at <= now()
+        SELECT job_id FROM sume_jobs WHERE state = 'running' AND wake_at <= now()
         FOR UPDATE SKIP LOCKED LIMIT :limit))
     RETURNING job_id, state, attempts, reason, error
     """,
@@ -45,21 +45,21 @@ DUE_POLLS = text("""
 
 POSTPONE = text("UPDATE sume_jobs SET wake_at = now() + :wait WHERE job_id = :job_id AND state = 'expected'")
 
-# Which of these leases are held; through the index of the sweeps, as running jobs are few.
+# Which of these leases are held; through the index of running jobs, which are few.
 LIVE_TOKENS = text("""
-    SELECT lease_token FROM sume_jobs
-    WHERE state = 'running' AND wake_at IS NOT NULL AND lease_token = ANY(cast(:tokens AS uuid[]))
+    SELECT lease_token FROM sume_jobs WHERE state = 'running' AND lease_token = ANY(cast(:tokens AS uuid[]))
 """)
 
 # Details past retention. An ERROR job nobody was told of (attention 2) is kept for a person.
 PRUNABLE = """
     SELECT job_id FROM sume_jobs
-    WHERE state = 'done' AND pruned_at IS NULL AND updated_at <= now() - :older_than AND attention = 0
+    WHERE state = 'done' AND pruned_at IS NULL AND attention = 0 AND updated_at <= now() - :older_than
+    ORDER BY updated_at
 """
 PRUNE = text(f"""
     WITH pruned AS (
         UPDATE sume_jobs SET pruned_at = now(), payload = NULL
-        WHERE job_id = ANY(ARRAY({PRUNABLE} ORDER BY updated_at FOR UPDATE SKIP LOCKED LIMIT :limit)) RETURNING job_id
+        WHERE job_id = ANY(ARRAY({PRUNABLE} FOR UPDATE SKIP LOCKED LIMIT :limit)) RETURNING job_id
     ), artifacts AS (
         DELETE FROM sume_artifacts a USING pruned WHERE a.job_id = pruned.job_id
     ), timeline AS (
@@ -68,9 +68,12 @@ PRUNE = text(f"""
 """)  # noqa: S608 - built from the constant above
 COUNT_PRUNABLE = text(f"SELECT count(*) FROM ({PRUNABLE} LIMIT :limit) AS prunable")  # noqa: S608 - the same
 
-REPLAYED = "replayed_at IS NOT NULL AND last_seen <= now() - :older_than"
-PRUNE_QUARANTINE = text(f"DELETE FROM sume_quarantine WHERE {REPLAYED}")  # noqa: S608 - the same
-COUNT_PRUNABLE_QUARANTINE = text(f"SELECT count(*) FROM sume_quarantine WHERE {REPLAYED}")  # noqa: S608 - the same
+REPLAYED = """
+    SELECT id FROM sume_quarantine WHERE replayed_at IS NOT NULL AND last_seen <= now() - :older_than
+    ORDER BY last_seen LIMIT :limit
+"""
+PRUNE_QUARANTINE = text(f"DELETE FROM sume_quarantine WHERE id = ANY(ARRAY({REPLAYED}))")  # noqa: S608 - the same
+COUNT_PRUNABLE_QUARANTINE = text(f"SELECT count(*) FROM ({REPLAYED}) AS prunable")  # noqa: S608 - the same
 
 
 class Sweeping:
@@ -108,8 +111,11 @@ class Sweeping:
         """See SweepStore.prune."""
         jobs = self._database.row(COUNT_PRUNABLE if dry_run else PRUNE, older_than=older_than, limit=limit)
         if dry_run:
-            replayed = self._database.row(COUNT_PRUNABLE_QUARANTINE, older_than=older_than)
+            replayed = self._database.row(COUNT_PRUNABLE_QUARANTINE, older_than=older_than, limit=limit)
             quarantine = replayed[0] if replayed else 0
         else:
-            quarantine = self._database.changed(PRUNE_QUARANTINE, older_than=older_than)
+            quarantine = last = self._database.changed(PRUNE_QUARANTINE, older_than=older_than, limit=limit)
+            while last == limit:  # a caller's loop ends with the jobs
+                last = self._database.changed(PRUNE_QUARANTINE, older_than=older_than, limit=limit)
+                quarantine += last
         return Pruned(jobs=jobs[0] if jobs else 0, quarantine=quarantine)

@@ -9,12 +9,12 @@ from shared.claims.postgres.database import Database
 from shared.claims.states import Reason
 from shared.claims.waits import LongWait
 
-# Through the index of the sweeps: of all jobs only the claimed ones are read.
+# Through the index of claimed jobs: no other is read.
 LONG_WAITS = text("""
     SELECT reason, count(*) AS jobs, now() - min(open_since) AS longest,
         (array_agg(job_id ORDER BY open_since, job_id))[1] AS job_id
     FROM sume_jobs
-    WHERE state = 'claimed' AND status IN ('OK', 'ERROR') AND wake_at IS NOT NULL AND waits_for_host IS NULL
+    WHERE state = 'claimed' AND waits_for_host IS NULL
         AND reason = ANY(cast(:reasons AS text[])) AND open_since <= now() - :longer_than
     GROUP BY reason ORDER BY reason
 """)

@@ -5,10 +5,12 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+# The length of a job_id is a condition of its own: `{0,127}` inside the pattern costs 11 µs instead of 0.3 at every insert
+# and update, a third of what the statement takes for a new claim and half of it for a duplicate.
 JOBS = """
 CREATE TABLE sume_jobs (
     job_id text COLLATE "C" PRIMARY KEY
-        CONSTRAINT sume_jobs_job_id CHECK (job_id ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
+        CONSTRAINT sume_jobs_job_id CHECK (job_id ~ '^[A-Za-z0-9][A-Za-z0-9._:-]*$' AND octet_length(job_id) <= 128),
     state text NOT NULL DEFAULT 'claimed'
         CONSTRAINT sume_jobs_state CHECK (state IN ('expected', 'claimed', 'running', 'done', 'dead')),
     event text CONSTRAINT sume_jobs_event CHECK (event IN ('job.completed', 'job.failed', 'job.canceled')),
@@ -55,13 +57,18 @@ CREATE TABLE sume_jobs (
 ) WITH (fillfactor = 85)
 """
 
+# Neither deliveries nor last_seen is in any index, nor in a condition of one, so that counting a duplicate stays a HOT
+# update. A claim writes into three of these, however many there are.
 INDEXES = (
-    # Every sweep and poll. last_seen is in no index, so that counting a duplicate stays a HOT update.
-    "CREATE INDEX sume_jobs_wake_at ON sume_jobs (state, status, wake_at) WHERE wake_at IS NOT NULL",
+    # What is open, in the order in which it is due: each sweep and poll reads what it takes and no more.
+    "CREATE INDEX sume_jobs_claimed ON sume_jobs (status, wake_at) WHERE state = 'claimed'",
+    "CREATE INDEX sume_jobs_running ON sume_jobs (wake_at) WHERE state = 'running'",
+    "CREATE INDEX sume_jobs_expected ON sume_jobs (wake_at) WHERE state = 'expected'",
     # `list`: what needs a person first, then the latest change.
     "CREATE INDEX sume_jobs_attention ON sume_jobs (attention, updated_at, job_id)",
-    "CREATE INDEX sume_jobs_prunable ON sume_jobs (updated_at) WHERE state = 'done' AND pruned_at IS NULL",
-    "CREATE INDEX sume_jobs_waits ON sume_jobs (waits_for_host) WHERE waits_for_host IS NOT NULL",
+    """CREATE INDEX sume_jobs_prunable ON sume_jobs (updated_at)
+    WHERE state = 'done' AND pruned_at IS NULL AND attention = 0""",
+    "CREATE INDEX sume_jobs_waits ON sume_jobs (waits_for_host, wake_at) WHERE waits_for_host IS NOT NULL",
 )
 
 # A plain upsert from another receiver only counts the delivery: on a row without an event it makes polling due.
@@ -101,13 +108,14 @@ CREATE TABLE sume_artifacts (
 """
 TIMELINE = """
 CREATE TABLE sume_timeline (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint GENERATED ALWAYS AS IDENTITY,
     job_id text COLLATE "C" NOT NULL REFERENCES sume_jobs ON DELETE CASCADE,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     state text NOT NULL,
     cause text NOT NULL,
     attempt integer NOT NULL,
-    detail text
+    detail text,
+    PRIMARY KEY (job_id, id)
 )
 """
 QUARANTINE = """
@@ -123,6 +131,11 @@ CREATE TABLE sume_quarantine (
     told_at timestamptz
 )
 """
+QUARANTINE_INDEXES = (
+    "CREATE INDEX sume_quarantine_open ON sume_quarantine (id) WHERE replayed_at IS NULL",
+    "CREATE INDEX sume_quarantine_untold ON sume_quarantine (id) WHERE replayed_at IS NULL AND told_at IS NULL",
+    "CREATE INDEX sume_quarantine_replayed ON sume_quarantine (last_seen, id) WHERE replayed_at IS NOT NULL",
+)
 COUNTERS = """
 CREATE TABLE sume_counters (
     name text PRIMARY KEY,
@@ -182,8 +195,8 @@ def upgrade() -> None:
         DELIVERED_ELSEWHERE_TRIGGER,
         ARTIFACTS,
         TIMELINE,
-        "CREATE INDEX sume_timeline_job ON sume_timeline (job_id, id)",
         QUARANTINE,
+        *QUARANTINE_INDEXES,
         COUNTERS,
         ALERTS,
         HOSTS,
