@@ -61,6 +61,16 @@ class QuarantineConformance:
         subject.store.quarantine(b"1", reason="invalid_json")
         assert [entry.id for entry in subject.store.untold_quarantine(limit=9)] == [third]
 
+    def test_all_the_replayed_go_at_once(self, subject: Subject) -> None:
+        """However few rows one statement may hold."""
+        for body in (b"1", b"2", b"3", b"4"):
+            subject.store.quarantine(body, reason="invalid_json")
+        for number in subject.store.open_quarantine_ids():
+            subject.store.mark_replayed(number)
+        subject.let_pass(2 * DAY)
+        assert subject.store.prune(older_than=DAY, limit=2, dry_run=False).quarantine == 4
+        assert subject.store.list_quarantine(replayed=True, limit=9) == []
+
     def test_pruning_takes_the_replayed_alone(self, subject: Subject) -> None:
         """What is not understood stays for ever, however old it is."""
         for body in (b"1", b"2"):

@@ -18,11 +18,12 @@ QUARANTINE = text("""
 
 FACTS = "id, reason, count AS counted, octet_length(body) AS bytes, first_seen, last_seen, replayed_at"
 
-# Open ones first, the latest first in each half.
-LIST = text(f"""
-    SELECT {FACTS} FROM sume_quarantine WHERE replayed_at IS NULL OR :replayed
-    ORDER BY replayed_at IS NOT NULL, id DESC LIMIT :limit
+LIST_OPEN = text(f"""
+    SELECT {FACTS} FROM sume_quarantine WHERE replayed_at IS NULL ORDER BY id DESC LIMIT :limit
 """)  # noqa: S608 - built from the constant above
+LIST_REPLAYED = text(f"""
+    SELECT {FACTS} FROM sume_quarantine WHERE replayed_at IS NOT NULL ORDER BY last_seen DESC, id DESC LIMIT :limit
+""")  # noqa: S608 - the same
 OPEN_IDS = text("SELECT id FROM sume_quarantine WHERE replayed_at IS NULL ORDER BY id")
 GET = text(f"SELECT {FACTS}, body FROM sume_quarantine WHERE id = :id")  # noqa: S608 - the same
 REPLAYED = text("UPDATE sume_quarantine SET replayed_at = now() WHERE id = :id AND replayed_at IS NULL")
@@ -46,7 +47,10 @@ class Quarantining:
 
     def list_quarantine(self, *, replayed: bool, limit: int) -> list[QuarantineEntry]:
         """See QuarantineStore.list_quarantine."""
-        return [entry_of(row) for row in self._database.rows(LIST, replayed=replayed, limit=limit)]
+        rows = self._database.rows(LIST_OPEN, limit=limit)
+        if replayed:
+            rows = [*rows, *self._database.rows(LIST_REPLAYED, limit=limit - len(rows))]
+        return [entry_of(row) for row in rows]
 
     def open_quarantine_ids(self) -> list[int]:
         """See QuarantineStore.open_quarantine_ids."""
