@@ -5,8 +5,8 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-# The length of a job_id is a condition of its own: `{0,127}` inside the pattern costs 11 µs instead of 0.3 at every insert
-# and update, a third of what the statement takes for a new claim and half of it for a duplicate.
+# The length of a job_id is a condition of its own: `{0,127}` inside the pattern costs 11 µs instead of 0.3 at every
+# insert and update, a third of what the statement takes for a new claim and half of it for a duplicate.
 JOBS = """
 CREATE TABLE sume_jobs (
     job_id text COLLATE "C" PRIMARY KEY
