@@ -24,6 +24,8 @@ SMALL_TABLES = {
     "sume_jobs_version": "one row",
 }
 """Tables that do not grow with the jobs: reading one whole is the cheapest way to read it."""
+MOST_READ = 1_500
+"""Rows of one table: what is open, and a page of the audit. An index may be used and not help."""
 GROWING = r"""
 SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relname LIKE 'sume\_%%' AND relname <> ALL(%s)
 """
@@ -74,6 +76,9 @@ class Recorder:
         # In order and up to a limit it reads what it returns, unless most of that is filtered out.
         if index in self.whole and "Index Cond" not in plan and not (limited and "Filter" not in plan):
             yield f"walks all of {index}, filter {plan.get('Filter')}"
+        read = plan["Actual Loops"] * (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0))
+        if plan.get("Relation Name") in self.growing and read > MOST_READ:
+            yield f"reads {read:.0f} rows of {plan['Relation Name']} through {index}, filter {plan.get('Filter')}"
         for inner in plan.get("Plans", ()):
             yield from self._judge(inner, limited=limited or kind == "Limit")
 
@@ -87,6 +92,8 @@ def record_plans(store: PostgresStore, database_url: str, *, mode: str) -> Recor
         "auto_explain.log_format": "json",
         "auto_explain.log_level": "notice",
         "auto_explain.log_nested_statements": "on",
+        "auto_explain.log_analyze": "on",
+        "auto_explain.log_timing": "off",
         "plan_cache_mode": mode,
     }
     with psycopg.connect(database_url, autocommit=True) as connection:

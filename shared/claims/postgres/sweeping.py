@@ -50,10 +50,12 @@ LIVE_TOKENS = text("""
     SELECT lease_token FROM sume_jobs WHERE state = 'running' AND lease_token = ANY(cast(:tokens AS uuid[]))
 """)
 
-# Details past retention. An ERROR job nobody was told of (attention 2) is kept for a person.
+# Details past retention. An ERROR job nobody was told of is kept for a person. In the words of its own index: asked for
+# `attention = 0`, PostgreSQL walks the index of the list through all that was ever pruned.
 PRUNABLE = """
     SELECT job_id FROM sume_jobs
-    WHERE state = 'done' AND pruned_at IS NULL AND attention = 0 AND updated_at <= now() - :older_than
+    WHERE state = 'done' AND pruned_at IS NULL AND (status = 'OK' OR acknowledged_at IS NOT NULL)
+        AND updated_at <= now() - :older_than
     ORDER BY updated_at
 """
 PRUNE = text(f"""

@@ -67,8 +67,8 @@ INDEXES = (
     # `list`: what needs a person first, then the latest change.
     "CREATE INDEX sume_jobs_attention ON sume_jobs (attention, updated_at, job_id)",
     """CREATE INDEX sume_jobs_prunable ON sume_jobs (updated_at)
-    WHERE state = 'done' AND pruned_at IS NULL AND attention = 0""",
-    "CREATE INDEX sume_jobs_waits ON sume_jobs (waits_for_host, wake_at) WHERE waits_for_host IS NOT NULL",
+    WHERE state = 'done' AND pruned_at IS NULL AND (status = 'OK' OR acknowledged_at IS NOT NULL)""",
+    "CREATE INDEX sume_jobs_waits ON sume_jobs (waits_for_host) WHERE waits_for_host IS NOT NULL",
 )
 
 # A plain upsert from another receiver only counts the delivery: on a row without an event it makes polling due.
