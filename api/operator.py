@@ -20,7 +20,7 @@ from shared.errors import QueueUnavailableError, StoreUnavailableError, UsageErr
 from shared.event import Status
 from shared.intake import Intake
 from shared.queue import Queue
-from shared.sume.api import same_origin
+from shared.sume.origin import same_origin
 from shared.views import job_view, page_view, stats_view
 
 LIMIT = 50

@@ -15,8 +15,9 @@ from shared.errors import SumeApiError
 from shared.event import Artifact, EventName
 from shared.intake import Intake
 from shared.logs import get_logger
-from shared.sume.api import JobStatus, same_origin
+from shared.sume.api import JobStatus
 from shared.sume.envelope import build_polled_event
+from shared.sume.origin import same_origin
 
 log = get_logger()
 

@@ -57,7 +57,7 @@ def expect(
 
 def check_status_url(status_url: str, *, base_url: str) -> None:
     """Refuse a URL that would never be asked, because the API key must not go there."""
-    from shared.sume.api import same_origin  # noqa: PLC0415 - `--help` answers without loading it
+    from shared.sume.origin import same_origin  # noqa: PLC0415 - `--help` answers without loading it
     from shared.sume.payload import read_status_url  # noqa: PLC0415 - the same
 
     if read_status_url(status_url) is None:

@@ -18,6 +18,7 @@ from shared.errors import SumeApiError
 from shared.event import Artifact, EventName
 from shared.sume.artifacts import find_artifacts
 from shared.sume.bounded_http import BoundedTransport
+from shared.sume.origin import same_origin
 from shared.sume.payload import error_keys
 from shared.sume.retry_after import parse_retry_after
 from shared.sume.strict_json import read_object
@@ -29,8 +30,6 @@ ENDS: Mapping[str, EventName] = {
     "canceled": "job.canceled",
 }
 """The event that each final `sume_status` stands for; any other has not ended."""
-DEFAULT_PORTS = {"http": 80, "https": 443}
-URL_TEXT = re.compile(r"[!-~]+")
 ERROR_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -126,23 +125,6 @@ class SumeApi:
         except RecursionError:
             raise SumeApiError(f"GET {place}: an error that is nested too deeply") from None
         return response
-
-
-def same_origin(status_url: str, base_url: str) -> bool:
-    """Whether a status_url may be asked with our key: same scheme, host and port, and no user in it."""
-    if not URL_TEXT.fullmatch(status_url) or "\\" in status_url:
-        return False
-    try:
-        theirs, ours = urlsplit(status_url), urlsplit(base_url)
-        return "@" not in theirs.netloc and ours.scheme in DEFAULT_PORTS and origin(theirs) == origin(ours)
-    except ValueError:
-        return False
-
-
-def origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port with its default."""
-    port = DEFAULT_PORTS.get(parts.scheme) if parts.port is None else parts.port
-    return parts.scheme, parts.hostname, port
 
 
 def authority(parts: SplitResult) -> str:

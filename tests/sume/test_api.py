@@ -12,7 +12,7 @@ import pytest
 
 from shared.errors import SumeApiError
 from shared.event import Artifact
-from shared.sume.api import JobStatus, SumeApi, same_origin
+from shared.sume.api import JobStatus, SumeApi
 from tests.sume.answering import Answering, Script, answer, answering
 
 KEY = "sk-planted-secret"
@@ -182,36 +182,6 @@ def test_a_status_url_of_another_origin_is_not_asked() -> None:
             api.status("a", status_url=url)
     assert other.requests == []
     assert server.targets == ["/v1/jobs/a/status"] * 3
-
-
-@pytest.mark.parametrize(
-    ("url", "same"),
-    [
-        ("https://api.open.sume.com/x", True),
-        ("HTTPS://API.open.sume.com:443/x", True),
-        ("http://api.open.sume.com/x", False),
-        ("https://api.open.sume.com:8443/x", False),
-        ("https://api.open.sume.com:0/x", False),
-        ("https://api.open.sume.com:x/x", False),
-        ("https://api.open.sume.com:99999/x", False),
-        ("https://api.open.sume.com.evil.example/x", False),
-        ("https://evil.example/https://api.open.sume.com/x", False),
-        ("https://user@api.open.sume.com/x", False),
-        ("https://api.open.sume.com\\@evil.example/x", False),
-        ("https://api.open.sume.com /x", False),
-        ("https://api.open.sume.com\t/x", False),
-        ("https://api.open.sume.com/\n", False),
-        ("https://api.open.sume.com/é", False),
-        ("//api.open.sume.com/x", False),
-        ("/x", False),
-        ("https://[::1/x", False),
-        ("ftp://api.open.sume.com/x", False),
-        ("", False),
-    ],
-)
-def test_an_origin_is_scheme_host_and_port(url: str, same: bool) -> None:  # noqa: FBT001 - a column of the table
-    """Only a URL of our very origin, without a user and odd characters, may be asked with the key."""
-    assert same_origin(url, "https://api.open.sume.com/base/") is same
 
 
 def test_a_job_id_goes_out_percent_encoded_below_the_base_path() -> None:
