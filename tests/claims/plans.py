@@ -41,7 +41,9 @@ class Recorder:
     """Remembers each statement a store runs, and what is wrong with its plans."""
 
     known: dict[str, str]
-    """The name of each statement by its text."""
+    """The name of each statement, or part of one, by its text."""
+    parts: set[str]
+    """Texts that may be parts of statements."""
     growing: set[str]
     """Tables that grow with the jobs."""
     whole: set[str]
@@ -55,8 +57,9 @@ class Recorder:
 
     @property
     def never_run(self) -> set[str]:
-        """Names of statements that were not run, not even inside another."""
-        return {name for text, name in self.known.items() if not any(text in seen for seen in self.seen)}
+        """Names of statements that were not run."""
+        within_others = {text for text in self.parts if any(text in seen for seen in self.seen)}
+        return {name for text, name in self.known.items() if text not in self.seen | within_others}
 
     def note(self, notice: psycopg.errors.Diagnostic) -> None:
         """Take a notice of auto_explain."""
@@ -105,7 +108,8 @@ def record_plans(store: PostgresStore, database_url: str, *, mode: str) -> Recor
                     sql.Identifier(str(name)), sql.Identifier(*setting.split(".")), sql.Literal(value)
                 )
             )
-    recorder = Recorder(statements(), growing, whole)
+    known, parts = statements()
+    recorder = Recorder(known, parts, growing, whole)
 
     def listen(connection: psycopg.Connection, _record: object) -> None:
         connection.add_notice_handler(recorder.note)
@@ -114,16 +118,22 @@ def record_plans(store: PostgresStore, database_url: str, *, mode: str) -> Recor
     return recorder
 
 
-def statements() -> dict[str, str]:
-    """Return the names of all statements in the modules of the store, by their text."""
-    found: dict[str, str] = {}
+def statements() -> tuple[dict[str, str], set[str]]:
+    """Return the names of all statements in the modules of the store by their text, and which may be parts of others.
+
+    What is no TextClause is run on the driver, or put together with other texts.
+    """
+    known: dict[str, str] = {}
+    parts: set[str] = set()
     package = shared.claims.postgres
     for module in pkgutil.iter_modules(package.__path__):
         for name, value in vars(importlib.import_module(f"{package.__name__}.{module.name}")).items():
             text = value.text if isinstance(value, TextClause) else value
             if name.isupper() and isinstance(text, str) and STATEMENT.match(text):
-                found[normal(text)] = f"{module.name}.{name}"
-    return found
+                known[normal(text)] = f"{module.name}.{name}"
+                if text is value:
+                    parts.add(normal(text))
+    return known, parts
 
 
 def normal(text: str) -> str:

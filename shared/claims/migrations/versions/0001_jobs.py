@@ -133,7 +133,6 @@ CREATE TABLE sume_quarantine (
 """
 QUARANTINE_INDEXES = (
     "CREATE INDEX sume_quarantine_open ON sume_quarantine (id) WHERE replayed_at IS NULL",
-    "CREATE INDEX sume_quarantine_untold ON sume_quarantine (id) WHERE replayed_at IS NULL AND told_at IS NULL",
     "CREATE INDEX sume_quarantine_replayed ON sume_quarantine (last_seen, id) WHERE replayed_at IS NOT NULL",
 )
 COUNTERS = """
