@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.claims.records import JobFilter
-from shared.claims.states import Reason
+from shared.claims.states import STATES, Reason
 from shared.errors import UsageError
 from tests.conformance.leasing import FILE, bring_to
 from tests.conformance.subject import LEASE, STALE, Subject
@@ -41,6 +41,20 @@ class OperatingConformance:
                 break
         assert sorted(seen) == [f"job_{n}" for n in range(7)]
         assert len(set(seen)) == 7
+
+    def test_pages_of_a_state_show_its_jobs_alone(self, subject: Subject) -> None:
+        """In the same order as the whole list, through every page."""
+        for state in STATES:
+            for n in range(3):
+                bring_to(subject, f"job_{state}_{n}", state)
+        for state in STATES:
+            seen: list[str] = []
+            cursor = None
+            for _ in range(2):
+                page = subject.store.list_jobs(JobFilter(state=state, limit=2, cursor=cursor))
+                seen += [job.job_id for job in page.jobs]
+                cursor = page.next_cursor
+            assert (seen, cursor) == ([f"job_{state}_{n}" for n in (2, 1, 0)], None)
 
     @pytest.mark.parametrize("cursor", ["", "x", "!!!", "W10", "bnVsbA", "WzEsMiwzXQ", "WzEsInllc3RlcmRheSIsImEiXQ"])
     def test_a_cursor_of_somebody_else_is_refused(self, subject: Subject, cursor: str) -> None:

@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import uuid4
 
+import pytest
+
 from shared.claims.states import Reason
 from tests.conformance.leasing import bring_to
 from tests.conformance.subject import LEASE, STALE, Subject
@@ -37,16 +39,20 @@ class SweepingConformance:
         subject.let_pass(STALE)
         assert [m.job_id for m in subject.store.overdue_claims(limit=1, stale=STALE)] == ["job_bad"]
 
-    def test_schedulers_at_once_share_the_rows(self, subject: Subject) -> None:
+    @pytest.mark.parametrize("kind", ["claims", "polls", "leases"])
+    def test_schedulers_at_once_share_the_rows(self, subject: Subject, kind: str) -> None:
         """Eight sweeps at once hand each job out once."""
         for n in range(60):
-            subject.deliver(f"job_{n:02}")
+            if kind == "polls":
+                subject.store.expect(f"job_{n:02}", status_url=None, due_in=timedelta(0))
+            else:
+                bring_to(subject, f"job_{n:02}", "running" if kind == "leases" else "claimed")
         subject.let_pass(STALE)
         together = threading.Barrier(8)
 
         def sweep(_number: int) -> list[str]:
             together.wait(10)
-            return [m.job_id for _ in range(8) for m in subject.store.overdue_claims(limit=5, stale=STALE)]
+            return [job_id for _ in range(8) for job_id in hand_out(subject, kind)]
 
         with ThreadPoolExecutor(8) as pool:
             found = [job_id for ids in pool.map(sweep, range(8)) for job_id in ids]
@@ -140,3 +146,12 @@ class SweepingConformance:
         assert subject.store.prune(older_than=DAY, limit=9, dry_run=False).jobs == 0
         subject.store.acknowledge(["job_error"])
         assert subject.store.prune(older_than=DAY, limit=9, dry_run=False).jobs == 1
+
+
+def hand_out(subject: Subject, kind: str) -> list[str]:
+    """Take a few of what is due of this kind."""
+    if kind == "claims":
+        return [message.job_id for message in subject.store.overdue_claims(limit=5, stale=STALE)]
+    if kind == "polls":
+        return [poll.job_id for poll in subject.store.due_polls(limit=5, interval=DAY, maximum=DAY)]
+    return subject.store.lose_leases(limit=5)
