@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import cast
 from uuid import uuid4
 
 from shared.claims.hosts import ProbeTimes
@@ -15,6 +14,7 @@ from tests.conformance.subject import LEASE, STALE, event
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 FILE = StoredArtifact(0, "a/0.png", 3, "a" * 64, "image/png", "image")
 TIMES = ProbeTimes(SECOND, DAY)
+STATUSES: tuple[Status, ...] = ("OK", "ERROR")
 
 
 def ask_everything(store: Store, *, name: Callable[[str], None]) -> None:
@@ -93,7 +93,7 @@ def list_jobs(store: Store, *, name: Callable[[str], None]) -> None:
     """Look at the first page and the next one, of everything and of each filter."""
     filters = [JobFilter(limit=10)]
     filters += [JobFilter(state=state, limit=10) for state in STATES]
-    filters += [JobFilter(status=cast("Status", status), limit=10) for status in ("OK", "ERROR")]
+    filters += [JobFilter(status=status, limit=10) for status in STATUSES]
     filters += [JobFilter(redelivered=True, limit=10)]
     for wanted in filters:
         name(f"list {wanted.state or wanted.status or ('redelivered' if wanted.redelivered else 'all')}")
