@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import psycopg
 
-# The past. A fifth is younger than the retention and keeps its details; one in fifty failed and was told of.
+# The past, the oldest first, as it came. A fifth is younger than the retention and keeps its details; one in fifty
+# failed and was told of.
 DONE = """
 INSERT INTO sume_jobs (job_id, state, event, status, payload, source, first_seen, last_seen, deliveries, attempts,
     acknowledged_at, pruned_at, wake_at, claim_id, status_url, updated_at, open_since)
@@ -14,19 +15,18 @@ SELECT 'job_' || md5(n::text), 'done', CASE WHEN n %% 50 = 0 THEN 'job.failed' E
     'webhook', at, at, CASE WHEN n %% 100 = 7 THEN 2 ELSE 1 END, 1,
     CASE WHEN n %% 50 = 0 THEN at END, CASE WHEN n > %(kept)s THEN at + interval '30 days' END,
     NULL, gen_random_uuid(), 'https://api.open.sume.com/v1/jobs/' || n || '/status', at + interval '9 seconds', at
-FROM generate_series(1, %(jobs)s) AS n, LATERAL (SELECT now() - interval '145 days' * n / %(jobs)s AS at) AS t
-ORDER BY 1
+FROM generate_series(%(jobs)s, 1, -1) AS n, LATERAL (SELECT now() - interval '145 days' * n / %(jobs)s AS at) AS t
 """
 ARTIFACTS = """
 INSERT INTO sume_artifacts (job_id, index, path, bytes, sha256, content_type, type)
 SELECT job_id, 0, job_id || '/0.png', 1000, repeat('a', 64), 'image/png', 'image'
-FROM sume_jobs WHERE state = 'done' AND pruned_at IS NULL ORDER BY job_id
+FROM sume_jobs WHERE state = 'done' AND pruned_at IS NULL ORDER BY updated_at
 """
 TIMELINE = """
 INSERT INTO sume_timeline (job_id, at, state, cause, attempt)
 SELECT job_id, updated_at, step.state, step.cause, 1
 FROM sume_jobs, (VALUES ('running', 'lease taken'), ('done', 'finished')) AS step (state, cause)
-WHERE sume_jobs.state = 'done' AND pruned_at IS NULL ORDER BY job_id
+WHERE sume_jobs.state = 'done' AND pruned_at IS NULL ORDER BY updated_at
 """
 
 # The present: of every kind as many as `open` says, none of them due today.

@@ -24,8 +24,8 @@ SMALL_TABLES = {
     "sume_jobs_version": "one row",
 }
 """Tables that do not grow with the jobs: reading one whole is the cheapest way to read it."""
-MOST_READ = 1_500
-"""Rows of one table: what is open, and a page of the audit. An index may be used and not help."""
+MOST_READ = 5_000
+"""Rows of one table, for an index may be used and not help: several pages of the audit, a sixth of the jobs."""
 GROWING = r"""
 SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relname LIKE 'sume\_%%' AND relname <> ALL(%s)
 """
