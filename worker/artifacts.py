@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from shared.claims.records import Lease
 from shared.errors import AttemptError, HeldError, ParkedError, PermanentError, ShutdownError
@@ -13,9 +13,10 @@ from shared.logs import get_logger
 from shared.storage.storage import Check
 from worker.circuit import Circuits
 from worker.failures import ExpiredUrlError
-from worker.manifest import write_manifest
+from worker.manifest import manifest_begun
 from worker.publish import Publisher
 
+Result = TypeVar("Result")
 Record: TypeAlias = Callable[[StoredArtifact], None]
 """Keeps what was verified about one published file; raises LeaseLostError when the lease is no longer held."""
 
@@ -40,14 +41,35 @@ def store_artifacts(  # noqa: PLR0913 - each is another part of an attempt
     thread, once for each file that the lease does not know yet. When this returns or raises, no thread works on the
     lease any more: half a second after `check` raised, or after the system has taken what was being written.
     """
-    stop = StopSignal(check)
+    with manifest_begun(publisher.storage, lease=lease, check=check) as write_manifest:
+        stored = publish_all(
+            artifacts,
+            lease=lease,
+            publish=partial(publisher.publish, lease=lease, circuits=circuits),
+            concurrency=concurrency,
+            stop=StopSignal(check),
+            record=record,
+        )
+        write_manifest(stored)
+    return tuple(stored)
+
+
+def publish_all(
+    artifacts: Sequence[Artifact],
+    *,
+    lease: Lease,
+    publish: Callable[..., StoredArtifact],
+    concurrency: int,
+    stop: "StopSignal",
+    record: Record,
+) -> list[StoredArtifact]:
+    """Store every artifact; return the stored ones by index."""
     stored: list[StoredArtifact] = []
     failures: list[AttemptError] = []
     log = get_logger().bind(job_id=lease.job_id, attempt=lease.attempt)
-    with ThreadPoolExecutor(concurrency, thread_name_prefix="download") as pool:
+    with executor_for(len(artifacts), concurrency=concurrency) as pool:
         try:
-            publish = partial(publisher.publish, lease=lease, check=stop.check, circuits=circuits)
-            work = {pool.submit(publish, one): one.index for one in artifacts}
+            work = {pool.submit(publish, one, check=stop.check): one.index for one in artifacts}
             for future in as_completed(work):
                 try:
                     artifact = future.result()
@@ -66,9 +88,25 @@ def store_artifacts(  # noqa: PLR0913 - each is another part of an attempt
             raise
     if failures:
         raise weightiest(failures)
-    stored.sort(key=lambda artifact: artifact.index)
-    write_manifest(publisher.storage, lease=lease, artifacts=stored, check=check)
-    return tuple(stored)
+    return sorted(stored, key=lambda artifact: artifact.index)
+
+
+def executor_for(count: int, *, concurrency: int) -> Executor:
+    """Return what downloads so many files: threads, or for a single file the thread that waits for it anyway."""
+    return ThreadPoolExecutor(concurrency, thread_name_prefix="download") if count > 1 else CallingThread()
+
+
+class CallingThread(Executor):
+    """Does the work where it is submitted: a thread that is started for one file costs every such job 0.5 ms."""
+
+    def submit(self, work: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """Do the work; what it raises is raised by the future, as from any executor."""
+        future: Future[Result] = Future()
+        try:
+            future.set_result(work(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - RQ's timeout among them, which a signal raises in this thread
+            future.set_exception(error)
+        return future
 
 
 class StopSignal:

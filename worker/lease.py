@@ -27,8 +27,49 @@ class RenewingStore(Protocol):
         ...
 
 
+class Renewals:
+    """The one thread of a process that renews the leases held, for as long as the `with` block lasts.
+
+    A thread for each lease would cost every job its start and its end. This one is not woken by a new lease: it looks
+    by itself often enough for a failed renewal to be repeated, so that a job shorter than that never meets it.
+    """
+
+    def __init__(self, length: timedelta) -> None:
+        """`length` is that of every lease."""
+        self.length = length
+        self.interval = length / RENEWALS_PER_LEASE
+        self._pause = self.interval / RETRIES_PER_RENEWAL
+        self._held: set[LeaseKeeper] = set()
+        self._changing = threading.Lock()
+        self._over = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._keep_renewing, name="leases", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def begin(self, keeper: "LeaseKeeper") -> None:
+        """Renew from now on."""
+        with self._changing:
+            self._held.add(keeper)
+
+    def end(self, keeper: "LeaseKeeper") -> None:
+        """Renew no more; one renewal under way may still end, which changes nothing."""
+        with self._changing:
+            self._held.discard(keeper)
+
+    def _keep_renewing(self) -> None:
+        while not self._over.wait(self._pause.total_seconds()):
+            with self._changing:
+                held = list(self._held)
+            for keeper in held:
+                keeper.renew_if_due()
+
+
 class LeaseKeeper:
-    """Renews a lease from a thread of its own for as long as the `with` block lasts.
+    """Has a lease renewed for as long as the `with` block lasts.
 
     The lease is thought lost when the store says so, or when it could not be renewed for its whole length counted
     from before the last successful renewal, so never later than the database thinks.
@@ -39,7 +80,7 @@ class LeaseKeeper:
         lease: Lease,
         *,
         store: RenewingStore,
-        length: timedelta,
+        renewals: Renewals,
         taken_at: float,
         deadline: float,
         stop: StopFlag,
@@ -47,23 +88,21 @@ class LeaseKeeper:
         """`taken_at` and `deadline` are readings of the monotonic clock; the former from before the lease was taken."""
         self._lease = lease
         self._store = store
-        self._length = length
-        self._good_until = taken_at + length.total_seconds()
+        self._renewals = renewals
+        self._counts_from = taken_at
+        self._good_until = taken_at + renewals.length.total_seconds()
         self._deadline = deadline
         self._stop = stop
         self._refused = False
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._renew_until_over, name="lease", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._renewals.begin(self)
         return self
 
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        self._over.set()
-        self._thread.join(1)
+        self._renewals.end(self)
 
     def check(self) -> None:
         """Return when the work may go on; cheap, to be called often and from any thread.
@@ -103,18 +142,17 @@ class LeaseKeeper:
             else:
                 return
 
-    def _renew_until_over(self) -> None:
-        interval = self._length / RENEWALS_PER_LEASE
-        wait = interval
-        while not self._over.wait(wait.total_seconds()):
-            before = time.monotonic()
-            try:
-                renewed = self._store.renew(self._lease.job_id, token=self._lease.token, lease=self._length)
-            except StoreUnavailableError:
-                wait = interval / RETRIES_PER_RENEWAL
-                continue
-            if not renewed:
-                self._refused = True
-                return
-            self._good_until = before + self._length.total_seconds()
-            wait = interval
+    def renew_if_due(self) -> None:
+        """Renew the lease when a third of it is over, and until that succeeds; called by its Renewals alone."""
+        before = time.monotonic()
+        if self._refused or before < self._counts_from + self._renewals.interval.total_seconds():
+            return
+        length = self._renewals.length
+        try:
+            renewed = self._store.renew(self._lease.job_id, token=self._lease.token, lease=length)
+        except StoreUnavailableError:
+            return
+        if not renewed:
+            self._refused = True
+            return
+        self._counts_from, self._good_until = before, before + length.total_seconds()

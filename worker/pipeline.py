@@ -37,7 +37,7 @@ from shared.logs import get_logger
 from shared.storage.recognition import WrongStorageError
 from shared.sume.payload import is_job_id
 from worker.attempt import Tools, Work, work_on
-from worker.lease import LeaseKeeper
+from worker.lease import LeaseKeeper, Renewals
 from worker.listing import AskAgainError
 from worker.stop import StopFlag
 from worker.verdict import back_off, is_final, spread
@@ -54,6 +54,7 @@ class Pipeline:
     producer: Producer
     settings: Settings
     stop: StopFlag
+    renewals: Renewals
 
     def process(self, job_id: str) -> AttemptError | None:
         """Make one attempt at a job; return the failure that ended it, None after anything that is no failure.
@@ -65,16 +66,15 @@ class Pipeline:
         if not is_job_id(job_id):  # somebody else wrote it into Redis; no job can have it
             get_logger().error("message.refused", problem="its argument is not a job_id")
             return None
-        length = self.settings.seconds("lease")
         before = time.monotonic()
-        lease = self._take(job_id, length)
+        lease = self._take(job_id, self.renewals.length)
         if lease is None:
             get_logger().debug("lease.refused", job_id=job_id)
             return None
         keeper = LeaseKeeper(
             lease,
             store=self.tools.store,
-            length=length,
+            renewals=self.renewals,
             taken_at=before,
             deadline=before + self.settings.job_timeout_seconds,
             stop=self.stop,

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from worker.addresses import address_of
 from worker.patience import Patience
 
 Resolver: TypeAlias = Callable[[str, int], Sequence[str]]
@@ -21,8 +22,10 @@ def system_resolver(host: str, port: int) -> list[str]:
 def resolve(host: str, port: int, *, resolver: Resolver, patience: Patience) -> Sequence[str]:
     """Resolve in a thread of its own, because getaddrinfo knows no time limit and cannot be interrupted.
 
-    A thread left behind ends with the system's own limit and keeps no process alive.
+    A thread left behind ends with the system's own limit and keeps no process alive. An address needs neither.
     """
+    if (literal := address_of(host)) is not None:
+        return (literal,)
     answers: queue.SimpleQueue[Sequence[str] | OSError] = queue.SimpleQueue()
 
     def ask() -> None:

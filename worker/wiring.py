@@ -21,6 +21,7 @@ from worker.attempt import Tools
 from worker.beat import beating
 from worker.download import Downloader
 from worker.handler import load_handler
+from worker.lease import Renewals
 from worker.pipeline import Pipeline
 from worker.publish import Publisher
 from worker.stop import StopFlag
@@ -52,6 +53,7 @@ def open_pipeline(
     with (
         closing(open_store(settings, patience=patience)) as store,
         closing(open_queue(settings)) as queue,
+        Renewals(settings.seconds("lease")) as renewals,
         beating(store, name=name) if name is not None else nullcontext(),
     ):
         storage = open_storage(settings)
@@ -73,7 +75,7 @@ def open_pipeline(
             watch = partial(guard.watch, over, refused=stop.set)
             threading.Thread(target=copy_context().run, args=(watch,), name="storage", daemon=True).start()
         try:
-            yield Pipeline(tools, queue, settings, stop)
+            yield Pipeline(tools, queue, settings, stop, renewals)
         finally:
             over.set()
             if api is not None:

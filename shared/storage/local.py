@@ -34,6 +34,8 @@ class LocalStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._partials = root / PARTIAL
+        self._durable: Path | None = None
+        """The folder whose own name was made durable last: a job's manifest need not do it again after its files."""
 
     @property
     def place(self) -> str:
@@ -46,7 +48,8 @@ class LocalStorage:
         with storage_failures(f"start {name} of {job_id}"):
             for _ in range(STARTS):
                 with suppress(FileNotFoundError):
-                    make_folder(folder)
+                    make_folder(self._partials)
+                    folder.mkdir(parents=True, exist_ok=True)  # not synced: nobody looks for what a power cut takes
                     return LocalPartial(folder / name, stop=self._partials)
             raise FileNotFoundError(errno.ENOENT, "swept away each time")
 
@@ -55,7 +58,7 @@ class LocalStorage:
         local, final = self._own(partial), self._final(path)
         with storage_failures(f"publish {path}"):
             local.make_durable()
-            make_folder(final.parent)
+            self._make_folder_of(final)
             try:
                 link(local.path, final)
                 published = True
@@ -71,7 +74,7 @@ class LocalStorage:
         local, final = self._own(partial), self._final(path)
         with storage_failures(f"write {path}"):
             local.make_durable()
-            make_folder(final.parent)
+            self._make_folder_of(final)
             local.path.replace(final)
             self._make_name_durable(final)
         local.discard()
@@ -175,10 +178,18 @@ class LocalStorage:
             raise TypeError("this partial was started by another storage")
         return partial
 
-    @staticmethod
-    def _make_name_durable(final: Path) -> None:
+    def _make_folder_of(self, final: Path) -> None:
+        """Make it so that `_make_name_durable`, which must follow, makes it durable with what is in it."""
+        make_folder(final.parent.parent)
+        with suppress(FileExistsError):
+            final.parent.mkdir()
+            self._durable = None
+
+    def _make_name_durable(self, final: Path) -> None:
         sync_folder(final.parent)
-        sync_folder(final.parent.parent)  # whoever made the folder may have died before its own sync
+        if final.parent != self._durable:
+            sync_folder(final.parent.parent)  # whoever made the folder may have died before its own sync
+            self._durable = final.parent
 
 
 def link(source: Path, name: Path) -> None:

@@ -6,30 +6,41 @@ from tests.mutants.mutant import LEASING, SWEEPING, Mutant
 
 SQL = "shared/claims/postgres/leasing.py"
 KEEPER = "worker/lease.py"
-TOKEN = " AND lease_token = :token"
+TOKEN, DRIVER_TOKEN = " AND lease_token = :token", " AND lease_token = %(token)b"
 ONLY_THE_TOKEN = (f"{LEASING}test_only_the_current_token_finishes",)
 
 lease = partial(Mutant, "lease")
 
 
-def without_token(breaks: str, before: str, after: str = "") -> Mutant:
+def without_token(breaks: str, before: str, after: str = "", *, token: str = TOKEN) -> Mutant:
     """Return the mutant in which one change is made without the token, found by the text around it."""
-    return lease(breaks, SQL, before + TOKEN + after, before + after, ONLY_THE_TOKEN)
+    return lease(breaks, SQL, before + token + after, before + after, ONLY_THE_TOKEN)
 
 
 HELD = "WHERE job_id = :job_id AND state = 'running'"
+DRIVER_HELD = "WHERE job_id = %(job_id)b AND state = 'running'"
 
 MUTANTS = (
     without_token("anybody renews", f"wake_at = now() + :lease {HELD}"),
-    without_token("anybody records an artifact", f"    {HELD}", "\n    ON CONFLICT (job_id, index)"),
-    without_token("anybody finishes", f"        {HELD}", "\n        RETURNING job_id, state, attempts\n    ), listed"),
+    without_token(
+        "anybody records an artifact",
+        f"    {DRIVER_HELD}",
+        "\n    ON CONFLICT (job_id, index)",
+        token=DRIVER_TOKEN,
+    ),
+    without_token(
+        "anybody finishes",
+        f"        {DRIVER_HELD}",
+        "\n        RETURNING job_id, state, attempts\n    ), listed",
+        token=DRIVER_TOKEN,
+    ),
     without_token("anybody releases", f"    {HELD}", "\n    RETURNING job_id, state, attempts, reason, error"),
     without_token("anybody buries", f'BURY_RUNNING = "{HELD}'),
     lease(
         "a job is taken in any state",
         SQL,
-        "WHERE job_id = :job_id AND state = 'claimed' AND (not_before",
-        "WHERE job_id = :job_id AND (not_before",
+        "WHERE job_id = %(job_id)b AND state = 'claimed' AND (not_before",
+        "WHERE job_id = %(job_id)b AND (not_before",
         (
             f"{LEASING}test_a_claimed_job_is_taken_once",
             f"{LEASING}test_there_is_no_lease_on_a_job_that_is_not_claimed",
@@ -62,7 +73,7 @@ MUTANTS = (
     lease(
         "a worker does not hear that its lease was taken back",
         KEEPER,
-        "                self._refused = True\n",
+        "            self._refused = True\n",
         "",
         ("tests/worker/test_lease.py::test_a_refused_renewal_means_lost_at_once_and_for_good",),
     ),

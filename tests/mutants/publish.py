@@ -37,8 +37,8 @@ MUTANTS = (
     publish(
         "a file has its name before it is on disk",
         LOCAL,
-        "            local.make_durable()\n            make_folder(final.parent)\n            try:\n",
-        "            make_folder(final.parent)\n            try:\n",
+        "            local.make_durable()\n            self._make_folder_of(final)\n            try:\n",
+        "            self._make_folder_of(final)\n            try:\n",
         (f"{STORAGE_TESTS}test_a_file_is_on_disk_before_it_has_its_name",),
     ),
     publish(

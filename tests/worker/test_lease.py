@@ -11,7 +11,7 @@ import pytest
 
 from shared.claims.records import Lease
 from shared.errors import LeaseLostError, RetryableError, ShutdownError, StoreUnavailableError
-from worker.lease import LeaseKeeper
+from worker.lease import LeaseKeeper, Renewals
 from worker.stop import StopFlag
 
 LENGTH = timedelta(seconds=0.3)
@@ -57,6 +57,7 @@ KeeperMaker = Callable[..., LeaseKeeper]
 @pytest.fixture
 def keep() -> Iterator[KeeperMaker]:
     with ExitStack() as stack:
+        renewals = stack.enter_context(Renewals(LENGTH))
 
         def make(
             store: PlayedStore,
@@ -68,7 +69,7 @@ def keep() -> Iterator[KeeperMaker]:
             keeper = LeaseKeeper(
                 LEASE,
                 store=store,
-                length=LENGTH,
+                renewals=renewals,
                 taken_at=time.monotonic() if taken_at is None else taken_at,
                 deadline=deadline,
                 stop=stop or StopFlag(),

@@ -1,14 +1,11 @@
 """One attempt at a job, and what becomes of the job."""
 
 import json
-import signal
-import threading
-import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from rq.timeouts import JobTimeoutException, UnixSignalDeathPenalty
 
 from shared.claims.records import Message
 from shared.errors import PermanentError, StoreUnavailableError
@@ -67,6 +64,21 @@ def test_an_attempt_that_fails_keeps_what_it_published_for_the_next(bench: Bench
     assert bench.outcome() == ("done", None, 2)
     paths = [request.path for request in bench.sume.media_requests.all()]
     assert paths.count(good.path) == 1  # type: ignore[union-attr]  # the same
+
+
+@pytest.mark.parametrize("stopping", [False, True])
+def test_a_single_file_is_recorded_however_its_attempt_ends(bench: Bench, *, stopping: bool) -> None:
+    """`finish` records it; an attempt that does not come so far records it by itself."""
+    bench.claim("job_demo", artifacts=[FIRST])
+    manifest = Path(bench.pipeline.tools.locate("job_demo/manifest.json"))
+    manifest.mkdir(parents=True)
+    if stopping:
+        bench.change_tools(publisher=publishing(bench, then=bench.stop.set))
+        manifest.rmdir()
+    bench.attempt()
+    assert bench.outcome() == (("claimed", "worker_stopped", 0) if stopping else ("claimed", "storage_failed", 1))
+    (kept,) = bench.record().artifacts
+    assert (kept.bytes, kept.content_type) == (len(FIRST), "image/png")
 
 
 def test_failures_that_are_no_outage_kill_by_attempts_alone(bench: Bench) -> None:
@@ -186,25 +198,29 @@ def test_a_worker_that_has_to_stop_hands_the_job_back_and_another_continues(benc
     job = bench.claim("job_demo", artifacts=[FIRST, SECOND])
     file = job.artifacts[1]
     file.stall_after = 3  # type: ignore[union-attr]  # bytes are hosted as a File
-    bench.change_tools(publisher=stopping(bench))
+    bench.change_tools(publisher=publishing(bench, first=bench.stop.set))
     assert bench.attempt() is None
     assert bench.outcome() == ("claimed", "worker_stopped", 0)
     assert bench.queue.sent == [Message("job_demo", "job.completed", "OK", 1)]
     assert bench.subject.try_take("job_demo") is not None
 
 
-def stopping(bench: Bench) -> object:
-    """Return a publisher that asks the worker to stop as soon as it is used."""
+def publishing(
+    bench: Bench, *, first: Callable[[], None] = lambda: None, then: Callable[[], None] = lambda: None
+) -> object:
+    """Return a publisher that does something before and after each file."""
     real = bench.pipeline.tools.publisher
 
-    class Stopping:
+    class Publishing:
         storage = real.storage
 
         def publish(self, artifact: object, **how: object) -> object:
-            bench.stop.set()
-            return real.publish(artifact, **how)  # type: ignore[arg-type]  # passed on as given
+            first()
+            published = real.publish(artifact, **how)  # type: ignore[arg-type]  # passed on as given
+            then()
+            return published
 
-    return Stopping()
+    return Publishing()
 
 
 def test_a_worker_whose_lease_was_lost_changes_nothing(bench: Bench) -> None:
@@ -221,35 +237,9 @@ def test_a_worker_whose_lease_was_lost_changes_nothing(bench: Bench) -> None:
     assert bench.outcome() == ("running", "worker_lost", 2)
 
 
-def test_an_attempt_ends_at_its_deadline(bench: Bench) -> None:
-    """A download that goes on and on is told by the check between its chunks."""
-    bench.change_settings(job_timeout_seconds=0.5)
-    slow = bench.sume.host("slow.png", FIRST * 1000, drip_bytes=10)
-    bench.claim("job_demo", artifacts=[slow])
-    before = time.monotonic()
-    bench.attempt()
-    assert time.monotonic() - before < 2
-    assert bench.outcome() == ("claimed", "timed_out", 1)
-
-
-def test_rqs_timeout_releases_a_job_whose_handler_never_ends(bench: Bench) -> None:
-    def handler(_job: Job) -> None:
-        threading.Event().wait(30)
-
-    bench.handled_by(handler)
-    bench.claim("job_demo", artifacts=[FIRST])
-    before = signal.getsignal(signal.SIGALRM)
-    try:
-        with UnixSignalDeathPenalty(1, JobTimeoutException):  # type: ignore[no-untyped-call]  # RQ's
-            bench.attempt()
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert bench.outcome() == ("claimed", "timed_out", 1)
-
-
 def test_a_database_that_is_away_delays_an_attempt_and_wastes_no_message(bench: Bench) -> None:
     """Both when the lease is taken and when the outcome is written; a worker that has to stop does not wait."""
-    bench.claim("job_demo", artifacts=[FIRST])
+    bench.claim("job_demo", artifacts=[FIRST, SECOND])
     flaky = FlakyStore(bench.pipeline.tools.store, {"take_lease": 3, "record_artifact": 1, "finish": 2})
     bench.change_tools(store=flaky)
     assert bench.attempt() is None
