@@ -1,9 +1,26 @@
-"""What RQ keeps of a message's end, so that rq-dashboard and `rq info` show it."""
+"""What RQ keeps of a message's beginning and end, so that rq-dashboard and `rq info` show it."""
 
 from typing import Any
 
+from rq import Queue
+from rq.executions import Execution
 from rq.job import JobStatus
-from rq.worker import BaseWorker
+from rq.worker import BaseWorker, WorkerStatus
+
+
+def record_start(worker: BaseWorker, job: Any, queue: Queue) -> Execution:
+    """Record that a worker begins with a message it has taken; raises RedisError.
+
+    Until then the message stands in the intermediate queue, from where the scheduler brings it back.
+    """
+    ttl = worker.get_heartbeat_ttl(job)
+    with worker.connection.pipeline() as pipeline:
+        execution = Execution.create(job, ttl, pipeline=pipeline, worker_name=worker.name)
+        worker.set_state(WorkerStatus.BUSY, pipeline=pipeline)
+        job.prepare_for_execution(worker.name, pipeline=pipeline)
+        pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
+        pipeline.execute()
+    return execution
 
 
 def record_success(worker: BaseWorker, job: Any, execution: Any) -> None:
@@ -19,6 +36,7 @@ def record_success(worker: BaseWorker, job: Any, execution: Any) -> None:
         job._handle_success(lifespan, pipeline=pipeline, **facts(worker, job, execution))  # noqa: SLF001 - as RQ does
         job.cleanup(lifespan, pipeline=pipeline, remove_from_queue=False)
         worker.cleanup_execution(job, pipeline=pipeline, execution=execution)
+        worker.set_state(WorkerStatus.IDLE, pipeline=pipeline)
         pipeline.execute()
 
 
@@ -35,6 +53,7 @@ def record_failure(worker: BaseWorker, job: Any, execution: Any, *, line: str) -
             worker.increment_total_working_time(job.ended_at - job.started_at, pipeline)
         job._handle_failure(line, pipeline=pipeline, **facts(worker, job, execution))  # noqa: SLF001 - as RQ does
         worker.cleanup_execution(job, pipeline=pipeline, execution=execution)
+        worker.set_state(WorkerStatus.IDLE, pipeline=pipeline)
         pipeline.execute()
 
 

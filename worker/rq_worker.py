@@ -15,6 +15,7 @@ from typing import Any
 import rq
 from redis.exceptions import RedisError
 from rq.exceptions import DequeueTimeout
+from rq.executions import Execution
 from rq.serializers import JSONSerializer
 from rq.suspension import is_suspended
 from rq.worker import SimpleWorker, WorkerStatus
@@ -25,7 +26,7 @@ from shared.config import Settings
 from shared.logs import get_logger
 from worker.message import Message, MessageFailedError, describe
 from worker.redis_client import SOCKET_TIMEOUT_SECONDS, connect
-from worker.rq_records import record_failure, record_success
+from worker.rq_records import record_failure, record_start, record_success
 from worker.stop import StopFlag
 
 BLOCK_SECONDS = 0.5
@@ -62,6 +63,7 @@ class JobWorker(SimpleWorker):
         self._stop = stop
         self._over = threading.Event()
         self._busy_since: float | None = None
+        self._suspension_known_until = 0.0
         host, pid = socket.gethostname(), os.getpid()
         super().__init__(
             [queue],
@@ -115,7 +117,7 @@ class JobWorker(SimpleWorker):
 
     def _take(self, *, burst: bool) -> tuple[Any, rq.Queue] | None:
         """Return the next message, or None when none came."""
-        if is_suspended(self.connection):
+        if self._is_suspended():
             self._stop.wait(BLOCK_SECONDS)
             return None
         while not self._stop.is_set():
@@ -140,16 +142,40 @@ class JobWorker(SimpleWorker):
             self._put_back(found[0])
         return None
 
+    def _is_suspended(self) -> bool:
+        """Whether `rq suspend` was called; an answer "no" is good for as long as a wait for a message lasts."""
+        if time.monotonic() >= self._suspension_known_until:
+            if is_suspended(self.connection):
+                return True
+            self._suspension_known_until = time.monotonic() + BLOCK_SECONDS
+        return False
+
     def execute_job(self, job: Any, queue: rq.Queue) -> None:
         """Work on one message."""
         job.work = self._work
         self._busy_since = time.monotonic()
         try:
-            super().execute_job(job, queue)
+            self.perform_job(job, queue, self.prepare_execution(job))
         finally:
             self._busy_since = None
-            self._state = WorkerStatus.IDLE
+            self._state = WorkerStatus.IDLE  # written with the records of the end
             self.executions.clear()  # one whose end RQ could not record must not be kept alive by heartbeats
+
+    # RQ tells Redis of a message's beginning in two transactions, and of its end in one and two single commands. One
+    # transaction each is half of what a message costs us in Redis and on the way: 1.1 ms became 0.6 ms.
+
+    def prepare_execution(self, job: Any) -> Execution:
+        """Record that the work begins."""
+        execution = record_start(self, job, self.queues[0])
+        self.executions[execution.id] = execution
+        return execution
+
+    def prepare_job_execution(self, job: Any, remove_from_intermediate_queue: bool = False) -> None:  # noqa: FBT001, FBT002 - RQ's signature
+        """Do nothing: `prepare_execution` recorded all of it."""
+
+    def handle_execution_ended(self, job: Any, queue: rq.Queue, heartbeat_ttl: int) -> None:  # noqa: ARG002 - RQ's signature
+        """Note the time; it is recorded with the success or the failure."""
+        job.ended_at = clock.now()
 
     def handle_exception(self, job: Any, *exc_info: Any) -> None:
         """Log what the work did not log itself; RQ would log a traceback with the arguments."""
