@@ -109,9 +109,9 @@ BURY, BURY_UNSTARTED = (
 
 # Mark ERROR jobs as seen; attention = 2 is the index's word for "ERROR and nobody was told".
 ACKNOWLEDGE = text("""
-    UPDATE sume_jobs SET acknowledged_at = now()
-    WHERE attention = 2 AND (cast(:everything AS boolean) OR job_id = ANY(cast(:job_ids AS text[])))
+    UPDATE sume_jobs SET acknowledged_at = now() WHERE attention = 2 AND job_id = ANY(cast(:job_ids AS text[]))
 """)
+ACKNOWLEDGE_ALL = text("UPDATE sume_jobs SET acknowledged_at = now() WHERE attention = 2")
 
 
 class Leasing:
@@ -216,5 +216,6 @@ class Leasing:
 
     def acknowledge(self, job_ids: Iterable[str] | None) -> int:
         """See LeaseStore.acknowledge."""
-        listed = sorted(job_ids or ())
-        return self._database.changed(ACKNOWLEDGE, everything=job_ids is None, job_ids=listed)
+        if job_ids is None:
+            return self._database.changed(ACKNOWLEDGE_ALL)
+        return self._database.changed(ACKNOWLEDGE, job_ids=sorted(job_ids))
