@@ -9,7 +9,7 @@ from shared.claims.hosts import ProbeTimes
 from shared.claims.records import Lease
 from shared.claims.states import Reason
 from shared.claims.store import LeaseStore
-from shared.errors import AttemptError, PermanentError, ShutdownError
+from shared.errors import AttemptError, PermanentError
 from shared.event import StoredArtifact
 from shared.storage.recognition import StorageGuard
 from shared.sume.payload import error_line, parse_payload
@@ -73,33 +73,23 @@ def store_files(lease: Lease, *, tools: Tools, keeper: LeaseKeeper) -> tuple[Sto
     listing = list_artifacts(lease, api=tools.api)
     circuits = Circuits(lease, tools.store, tools.alerts, tools.probe_times)
     recorded = list(lease.artifacts)
-    waiting: list[StoredArtifact] = []
 
     def record(artifact: StoredArtifact) -> None:
         if len(listing.artifacts) == 1 and tools.handler is None:
-            waiting.append(artifact)  # `finish` records it a moment later, in the round trip it needs anyway
-        else:
-            write_record(artifact)
-
-    def write_record(artifact: StoredArtifact) -> None:
+            return  # `finish` comes next, and records it in the round trip it needs anyway
         keeper.write(partial(tools.store.record_artifact, lease.job_id, artifact, token=lease.token))
         recorded[:] = [known for known in recorded if known.index != artifact.index] + [artifact]
 
     def store(listing: Listing) -> tuple[StoredArtifact, ...]:
-        try:
-            return store_artifacts(
-                listing.artifacts,
-                lease=replace(lease, artifacts=tuple(recorded)),
-                publisher=tools.publisher,
-                circuits=circuits,
-                concurrency=tools.concurrency,
-                check=keeper.check,
-                record=record,
-            )
-        except (AttemptError, ShutdownError):
-            for artifact in waiting:
-                write_record(artifact)
-            raise
+        return store_artifacts(
+            listing.artifacts,
+            lease=replace(lease, artifacts=tuple(recorded)),
+            publisher=tools.publisher,
+            circuits=circuits,
+            concurrency=tools.concurrency,
+            check=keeper.check,
+            record=record,
+        )
 
     try:
         return store(listing)

@@ -1,18 +1,23 @@
 """The manifest of a job's files, which is written last."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TypeAlias
+from typing import Protocol
 
 from shared.claims.records import Lease
 from shared.event import StoredArtifact
 from shared.storage.paths import manifest_path
 from shared.storage.storage import Check, Storage
 
-WriteManifest: TypeAlias = Callable[[Sequence[StoredArtifact]], None]
-"""Writes `manifest.json`, or replaces one that says something else, atomically."""
+
+class WriteManifest(Protocol):
+    """Writes `manifest.json`, or replaces one that says something else, atomically; `anew` replaces it in any case."""
+
+    def __call__(self, artifacts: Sequence[StoredArtifact], *, anew: bool) -> None:
+        """See above."""
+        ...
 
 
 def manifest_of(lease: Lease, artifacts: Sequence[StoredArtifact]) -> bytes:
@@ -35,9 +40,9 @@ def manifest_begun(storage: Storage, *, lease: Lease, check: Check) -> Iterator[
     """
     partial = storage.start(lease.job_id, token=lease.token, name="manifest")
 
-    def write(artifacts: Sequence[StoredArtifact]) -> None:
+    def write(artifacts: Sequence[StoredArtifact], *, anew: bool) -> None:
         path, content = manifest_path(lease.job_id), manifest_of(lease, artifacts)
-        if storage.read(path) == content:
+        if not anew and storage.read(path) == content:
             return
         partial.write(content)
         check()

@@ -25,13 +25,16 @@ class Publisher:
     min_free: int = 0
     """STORAGE_MIN_FREE_BYTES."""
 
-    def publish(self, artifact: Artifact, *, lease: Lease, check: Check, circuits: Circuits) -> StoredArtifact:
+    def publish(
+        self, artifact: Artifact, *, lease: Lease, check: Check, circuits: Circuits, before_manifest: bool = False
+    ) -> StoredArtifact:
         """Return the artifact as it lies under its final name.
 
         A file that is as recorded is reused. One without a record was published by a worker that died before it
         could record it: it is whole (I8) and is adopted, unless it contradicts the stated size or SHA-256. Any other
         is damaged: it is set aside and replaced. What a host did is told to its circuit. Raises as
-        `Downloader.download`, CircuitOpenError, storage_failed, and HeldError (storage_full).
+        `Downloader.download`, CircuitOpenError, storage_failed, and HeldError (storage_full). `before_manifest` is as
+        in `Storage.publish`.
         """
         recorded = next((known for known in lease.artifacts if known.index == artifact.index), None)
         path = (
@@ -49,7 +52,7 @@ class Publisher:
                 raise
             circuits.worked(verified.hosts)
             check()
-            if self.storage.publish(partial, path):
+            if self.storage.publish(partial, path, before_manifest=before_manifest):
                 content_type = artifact.content_type or verified.content_type
                 return StoredArtifact(
                     artifact.index, path, verified.bytes, verified.sha256, content_type, artifact.type

@@ -53,7 +53,7 @@ class LocalStorage:
                     return LocalPartial(folder / name, stop=self._partials)
             raise FileNotFoundError(errno.ENOENT, "swept away each time")
 
-    def publish(self, partial: Partial, path: str) -> bool:
+    def publish(self, partial: Partial, path: str, *, before_manifest: bool = False) -> bool:
         """Link a partial to its final name; True also when a lost answer hid that it was (NFS)."""
         local, final = self._own(partial), self._final(path)
         with storage_failures(f"publish {path}"):
@@ -64,7 +64,8 @@ class LocalStorage:
                 published = True
             except FileExistsError:
                 published = final.samefile(local.path)
-            self._make_name_durable(final)
+            if not before_manifest:
+                self._make_name_durable(final)
         if published:
             local.discard()
         return published

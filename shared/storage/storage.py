@@ -60,10 +60,11 @@ class Storage(Protocol):
         """Begin a file for the lease of `token`, which must be committed already (`sweep_partials` relies on it)."""
         ...
 
-    def publish(self, partial: Partial, path: str) -> bool:
+    def publish(self, partial: Partial, path: str, *, before_manifest: bool = False) -> bool:
         """Give a whole and verified partial its final name, durably; a published file is never replaced.
 
-        False when a file stands there already: it is left alone, and so is the partial.
+        False when a file stands there already: it is left alone, and so is the partial. With `before_manifest` it is
+        the `replace` of the manifest beside it, to follow at once, that makes its name durable too.
         """
         ...
 

@@ -51,8 +51,8 @@ MUTANTS = (
     publish(
         "the name is not synced",
         LOCAL,
-        "                published = final.samefile(local.path)\n            self._make_name_durable(final)\n",
-        "                published = final.samefile(local.path)\n",
+        "            if not before_manifest:\n                self._make_name_durable(final)\n",
+        "",
         (f"{STORAGE_TESTS}test_a_file_is_on_disk_before_it_has_its_name",),
     ),
     publish(
@@ -93,7 +93,7 @@ MUTANTS = (
     publish(
         "a worker that slept publishes over a file it never looked at",
         PUBLISHER,
-        "            if self.storage.publish(partial, path):\n",
+        "            if self.storage.publish(partial, path, before_manifest=before_manifest):\n",
         "            self.storage.replace(partial, path)\n            if True:\n",
         (f"{PUBLISH_TESTS}test_a_worker_that_slept_past_its_lease_replaces_nothing",),
     ),

@@ -130,9 +130,27 @@ def test_a_file_is_on_disk_before_it_has_its_name(
 ) -> None:
     """The file is synced, then linked, then its folder and the folder's own name are synced (I8)."""
     partial = begin(storage, b"whole")
-    names = {partial.path.stat().st_ino: "file", root.stat().st_ino: "root"}
+    steps = watch_steps(monkeypatch, file=partial.path, root=root)
+    storage.publish(partial, PATH)
+    assert steps == ["file", "link", "folder", "root"]
+
+
+def test_a_manifest_makes_the_name_of_the_file_before_it_durable(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its own: each is on disk before it has its name, and their folder is synced once."""
+    partial, manifest = begin(storage, b"whole"), begin(storage, b"{}", name="manifest")
+    steps = watch_steps(monkeypatch, file=partial.path, manifest=manifest.path, root=root)
+    storage.publish(partial, PATH, before_manifest=True)
+    storage.replace(manifest, "job_demo/manifest.json")
+    assert steps == ["file", "link", "manifest", "rename", "folder", "root"]
+
+
+def watch_steps(monkeypatch: pytest.MonkeyPatch, **known: Path) -> list[str]:
+    """Return a list that fills with what is synced, linked and renamed; a folder not known by name is "folder"."""
+    names = {path.stat().st_ino: name for name, path in known.items()}
     steps: list[str] = []
-    fsync, link = os.fsync, os.link
+    fsync, link, rename = os.fsync, os.link, os.replace
 
     def watched_fsync(descriptor: int) -> None:
         steps.append(names.get(os.fstat(descriptor).st_ino, "folder"))
@@ -142,10 +160,14 @@ def test_a_file_is_on_disk_before_it_has_its_name(
         steps.append("link")
         link(existing, name)
 
+    def watched_rename(existing: Path, name: Path) -> None:
+        steps.append("rename")
+        rename(existing, name)
+
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(os, "link", watched_link)
-    storage.publish(partial, PATH)
-    assert steps == ["file", "link", "folder", "root"]
+    monkeypatch.setattr(os, "replace", watched_rename)
+    return steps
 
 
 def test_the_manifest_is_replaced_whole(storage: LocalStorage, root: Path) -> None:
