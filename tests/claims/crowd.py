@@ -68,10 +68,12 @@ INDEXES = """
 SELECT format('DROP INDEX %I', relname), pg_get_indexdef(indexrelid)
 FROM pg_index JOIN pg_class ON oid = indexrelid WHERE indrelid = 'sume_jobs'::regclass AND NOT indisprimary
 """
-CHECKS = """
-SELECT format('ALTER TABLE sume_jobs DROP CONSTRAINT %I', conname),
-    format('ALTER TABLE sume_jobs ADD CONSTRAINT %I %s NOT VALID', conname, pg_get_constraintdef(oid))
-FROM pg_constraint WHERE conrelid = 'sume_jobs'::regclass AND contype = 'c'
+CONSTRAINTS = """
+SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),
+    format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
+        || CASE contype WHEN 'p' THEN '' ELSE ' NOT VALID' END
+FROM pg_constraint WHERE contype IN ('c', 'f', 'p') AND 'sume_jobs'::regclass IN (conrelid, confrelid)
+ORDER BY contype
 """
 
 
@@ -80,11 +82,11 @@ def fill(database_url: str, *, done: int, opened: int) -> None:
     parameters: Mapping[str, int] = {"jobs": done, "kept": done // 5, "open": opened, "quarantined": done // 10}
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")  # what refers to a job is made from it
-        costly = [*connection.execute(INDEXES), *connection.execute(CHECKS)]
-        for drop, _ in costly:
+        costly = [*connection.execute(INDEXES), *connection.execute(CONSTRAINTS)]
+        for drop, _ in costly:  # the key last, as others refer to it
             connection.execute(drop.encode())
         for statement in (DONE, ARTIFACTS, TIMELINE, OPEN, QUARANTINE):
             connection.execute(statement.encode(), parameters)
-        for _, restore in costly:
+        for _, restore in reversed(costly):
             connection.execute(restore.encode())
         connection.execute("VACUUM ANALYZE")
