@@ -73,7 +73,8 @@ def create_app(
             with suppress(asyncio.CancelledError):
                 await task
         # No request is left: everything that was answered 2xx is committed, and only messages and counts remain.
-        await asyncio.gather(asyncio.to_thread(drainer.close, within=DRAIN_WITHIN), tally.write())
+        drained = asyncio.to_thread(drainer.close, within=DRAIN_WITHIN)
+        await asyncio.gather(drained, tally.write(), database.finish(), redis.finish())
         for closing in (group_commit, records, questions, database, redis, watch, claims, answers, queue):
             closing.close()
 

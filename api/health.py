@@ -34,14 +34,16 @@ READY = {
 
 
 class Probe:
-    """Asks one part whether it works, at most once a second, however many ask."""
+    """Asks one part whether it works, at most once a second and one question at a time, however many ask."""
 
-    def __init__(self, name: str, check: Callable[[], None]) -> None:
+    def __init__(self, name: str, check: Callable[[], None], *, within: timedelta = ANSWER_WITHIN) -> None:
         self._check = check
-        self._lane = Lane(f"{name}-probe", threads=1, capacity=2)
+        self._within = within.total_seconds()
+        self._lane = Lane(f"{name}-probe", threads=1, capacity=1)
         self._answer = "not asked yet"
         self._fresh_until = 0.0
         self._asking = asyncio.Lock()
+        self._question: asyncio.Future[None] | None = None
 
     async def ask(self) -> str:
         """Return "ok" or what is wrong, within ANSWER_WITHIN."""
@@ -52,14 +54,26 @@ class Probe:
             return self._answer
 
     async def _ask(self) -> str:
+        """Wait for a question's answer: a new one's, or that of the one that is still under way.
+
+        Giving up on it, or being cancelled, ends the waiting alone: it holds a connection until it is answered.
+        """
+        if self._question is None or self._question.done():
+            self._question = self._lane.submit(self._check)
+            self._question.add_done_callback(asyncio.Future.exception)  # nobody may be waiting for it any more
         try:
-            async with asyncio.timeout(ANSWER_WITHIN.total_seconds()):
-                await self._lane.submit(self._check)
+            async with asyncio.timeout(self._within):
+                await asyncio.shield(self._question)
         except TimeoutError:
-            return f"no answer within {ANSWER_WITHIN.total_seconds():g} s"
+            return f"no answer within {self._within:g} s"
         except (StoreUnavailableError, QueueUnavailableError) as error:
             return str(error)
         return "ok"
+
+    async def finish(self) -> None:
+        """Wait, as long as for any answer, for a question that is under way, so that its connection can be closed."""
+        if self._question is not None:
+            await asyncio.wait([self._question], timeout=self._within)
 
     def close(self) -> None:
         """Let its thread end."""

@@ -8,8 +8,6 @@ from api.health import Probe
 from shared.logs import get_logger
 
 ASK_EVERY = timedelta(seconds=10)
-FIRST_AFTER = timedelta(seconds=1)
-"""One that is stopped at once must not be asking while its connections are given back."""
 
 
 class Readiness:
@@ -31,8 +29,7 @@ class Readiness:
                 get_logger().info("part.recovered", part=part)
 
     async def tell_forever(self) -> None:
-        """Tell soon and every ASK_EVERY until cancelled."""
-        await asyncio.sleep(FIRST_AFTER.total_seconds())
+        """Tell at once and every ASK_EVERY until cancelled."""
         while True:
             await self.tell()
             await asyncio.sleep(ASK_EVERY.total_seconds())
