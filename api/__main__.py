@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import NoReturn
 
+from api.garbage import collect_seldom
 from api.processes import Processes
 from shared import logs
 from shared.config import Settings
@@ -55,6 +56,7 @@ def serve(
     settings: Settings, *, listeners: list[socket.socket], parent: int | None = None, metrics_folder: str | None = None
 ) -> int:
     """Import the receiver only in the process that serves: connections and metrics are not to cross a fork."""
+    collect_seldom()
     from api import server  # noqa: PLC0415
 
     return server.serve(settings, listeners=listeners, parent=parent, metrics_folder=metrics_folder)

@@ -4,27 +4,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 
 from api.answers import JsonResponse, OperatorError
 from api.guard import guarded_route
 from api.lane import Lane
-from api.operator_input import Cursor, Expectation, JobId, Requeue, body_schema, read_body_as
+from api.operator_input import (
+    Expectation,
+    Listing,
+    Requeue,
+    body_schema,
+    job_id_schema,
+    query_schema,
+    read_body_as,
+    read_job_id,
+    read_query_as,
+)
 from shared.claims.records import JobFilter, JobRecord
-from shared.claims.states import State
 from shared.claims.store import Store
 from shared.config import Settings
 from shared.errors import QueueUnavailableError, StoreUnavailableError, UsageError
-from shared.event import Status
 from shared.intake import Intake
 from shared.queue import Queue
 from shared.sume.origin import same_origin
 from shared.views import job_view, page_view, stats_view
 
-LIMIT = 50
-LIMIT_MAX = 500
 ANSWER_WITHIN = timedelta(seconds=20)
 QUEUE_WITHIN = timedelta(seconds=2)
 
@@ -41,25 +47,24 @@ class Operator:
     queue: Queue
     lane: Lane
 
-    async def list_jobs(
-        self,
-        state: State | None = None,
-        status: Status | None = None,
-        *,
-        redelivered: bool = False,
-        limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT,
-        cursor: Cursor | None = None,
-    ) -> JsonResponse:
+    async def list_jobs(self, request: Request) -> JsonResponse:
         """List jobs, those that need a person first."""
-        wanted = JobFilter(state=state, status=status, redelivered=redelivered, limit=limit, cursor=cursor)
+        asked = read_query_as(Listing, request)
+        wanted = JobFilter(
+            state=asked.state,
+            status=asked.status,
+            redelivered=asked.redelivered,
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
         try:
             return JsonResponse(page_view(await self._ask(partial(self.store.list_jobs, wanted))))
         except UsageError as error:
             raise OperatorError(422, "invalid_input", f"cursor: {error}") from error
 
-    async def show_job(self, job_id: JobId) -> JsonResponse:
+    async def show_job(self, request: Request) -> JsonResponse:
         """Show one job with its artifacts and timeline."""
-        return JsonResponse(job_view(await self._job(job_id)))
+        return JsonResponse(job_view(await self._job(read_job_id(request))))
 
     async def expect_job(self, request: Request) -> JsonResponse:
         """Register a job whose webhook may never come; 200 when it is known already."""
@@ -74,8 +79,9 @@ class Operator:
         registered = await self._ask(expect)
         return JsonResponse(job_view(await self._job(wanted.job_id)), status_code=201 if registered else 200)
 
-    async def requeue_job(self, job_id: JobId, request: Request) -> JsonResponse:
+    async def requeue_job(self, request: Request) -> JsonResponse:
         """Reopen a dead job; with force a done one whose details are not pruned."""
+        job_id = read_job_id(request)
         wanted = await read_body_as(Requeue, request, empty=b"{}")
         done = await self._ask(partial(self.store.requeue, job_id, force=wanted.force))
         if done.outcome == "unknown":
@@ -117,19 +123,23 @@ def unknown_job(job_id: str) -> OperatorError:
 
 
 def operator_routes(operator: Operator, *, token: bytes) -> APIRouter:
-    """Return the endpoints under /v1; the token is checked before anything else."""
+    """Return the endpoints under /v1; the token is checked before anything else.
+
+    They read path and query by themselves: for any parameter of an endpoint FastAPI loads pydantic's version 1, which
+    nothing here uses (2.3 of 91 MB, and 3 % of the start).
+    """
     router = APIRouter(prefix="/v1", tags=["operator"], route_class=guarded_route(token))
     add = partial(router.add_api_route, response_class=JsonResponse)
-    add("/jobs", operator.list_jobs, methods=["GET"])
+    add("/jobs", operator.list_jobs, methods=["GET"], openapi_extra=query_schema(Listing))
     add("/jobs", operator.expect_job, methods=["POST"], status_code=201, openapi_extra=body_schema(Expectation))
-    add("/jobs/{job_id}", operator.show_job, methods=["GET"])
-    requeue_body = body_schema(Requeue, required=False)
+    add("/jobs/{job_id}", operator.show_job, methods=["GET"], openapi_extra=job_id_schema())
+    requeue_extra = job_id_schema() | body_schema(Requeue, required=False)
     add(
         "/jobs/{job_id}/requeue",
         operator.requeue_job,
         methods=["POST"],
         status_code=202,
-        openapi_extra=requeue_body,
+        openapi_extra=requeue_extra,
     )
     add("/stats", operator.show_stats, methods=["GET"])
     return router

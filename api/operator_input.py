@@ -4,14 +4,18 @@ import re
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from api.answers import OperatorError
 from shared.claims.cursor import CURSOR
+from shared.claims.states import State
+from shared.event import Status
 from shared.sume.payload import JOB_ID, is_job_id, read_status_url
 
 YEAR_SECONDS = 31_536_000
 BODY_LIMIT = 65_536
+LIMIT = 50
+LIMIT_MAX = 500
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -37,6 +41,16 @@ def described(pattern: re.Pattern[str]) -> WithJsonSchema:
 
 JobId = Annotated[str, AfterValidator(check_job_id), described(JOB_ID)]
 Cursor = Annotated[str, described(CURSOR)]
+
+
+class Listing(BaseModel):
+    """Which jobs to list; other parameters are ignored."""
+
+    state: State | None = None
+    status: Status | None = None
+    redelivered: bool = False
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT
+    cursor: Cursor | None = None
 
 
 class Expectation(BaseModel):
@@ -70,6 +84,22 @@ async def read_body_as(model: type[Model], request: Request, *, empty: bytes = b
         raise OperatorError(422, "invalid_input", first_problem(error.errors(include_url=False))) from None
 
 
+def read_query_as(model: type[Model], request: Request) -> Model:
+    """Return the query as the model, of a parameter that is repeated the last; anything else is 422."""
+    try:
+        return model.model_validate(dict(request.query_params))
+    except ValidationError as error:
+        raise OperatorError(422, "invalid_input", first_problem(error.errors(include_url=False))) from None
+
+
+def read_job_id(request: Request) -> str:
+    """Return the job_id of the path; what can be none is 422."""
+    try:
+        return check_job_id(request.path_params["job_id"])
+    except ValueError as error:
+        raise OperatorError(422, "invalid_input", f"job_id: {error}") from None
+
+
 def first_problem(errors: Any) -> str:
     """Return where the first problem is and what it is, without repeating the value."""
     first = errors[0]
@@ -81,3 +111,19 @@ def body_schema(model: type[BaseModel], *, required: bool = True) -> dict[str, A
     """Return the OpenAPI description of a body that the endpoint reads by itself."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": required, "content": content}}
+
+
+def query_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the OpenAPI description of a query that the endpoint reads by itself."""
+    properties = model.model_json_schema()["properties"].items()
+    return {"parameters": [parameter(name, "query", schema) for name, schema in properties]}
+
+
+def job_id_schema() -> dict[str, Any]:
+    """Return the same of a job_id in the path."""
+    return {"parameters": [parameter("job_id", "path", TypeAdapter(JobId).json_schema() | {"title": "Job Id"})]}
+
+
+def parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe one parameter."""
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}

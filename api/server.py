@@ -1,7 +1,6 @@
 """One process that serves: uvicorn, set up for small requests and an orderly end."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from uvicorn import Config, Server
 
 from api.app import create_app
 from api.connection import bounded_connection
+from api.garbage import leave_what_stays
 from api.public import PublicPort
 from shared.config import Settings
 from shared.logs import get_logger
@@ -24,7 +24,6 @@ KEEP_ALIVE_SECONDS = 65
 """Longer than the 60 s of common proxies, so that it is never we who hang up on a request under way."""
 SHUTDOWN_SECONDS = 7
 """For answering what was taken; the drains after it are bounded to end within 10 s in all."""
-GC_THRESHOLD = (50_000, 50, 100)
 
 
 class ReceiverServer(Server):
@@ -46,15 +45,13 @@ class ReceiverServer(Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and take what exists now out of the garbage collector's sight: it caused 20 ms pauses."""
+        """Start, the second socket too, and take what exists now out of the garbage collector's sight."""
         public, *private = sockets or []
         await super().startup([public])
         for listener in private:
             await self._serve_operators(listener)
         get_logger().info("api.started", url=url_of(public), ops_url=url_of(private[0]) if private else None)
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLD)
+        leave_what_stays()
 
     async def on_tick(self, counter: int) -> bool:
         """Go on unless asked to stop or orphaned."""
