@@ -162,7 +162,8 @@ class JobWorker(SimpleWorker):
             self.executions.clear()  # one whose end RQ could not record must not be kept alive by heartbeats
 
     # RQ tells Redis of a message's beginning in two transactions, and of its end in one and two single commands. One
-    # transaction each is half of what a message costs us in Redis and on the way: 1.1 ms became 0.6 ms.
+    # transaction each: what a message costs us beside its work fell from 1.5 to 1.0 ms (CPU 1.1 to 0.8; Redis 0.26 to
+    # 0.15).
 
     def prepare_execution(self, job: Any) -> Execution:
         """Record that the work begins."""
