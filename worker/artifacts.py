@@ -52,9 +52,9 @@ def store_artifacts(  # noqa: PLR0913 - each is another part of an attempt
             stop=StopSignal(check),
             record=unrecorded.append if alone else record,
         )
-        # The name of a single file becomes durable with that of its manifest, and then it may be recorded (I8): one
-        # folder to sync for both is 7 % of a job's time.
-        write_manifest(stored, anew=bool(unrecorded))
+        # The name of a single file becomes durable with that of its manifest, and only then it may be recorded (I8):
+        # to sync their folder once takes a third less time in the file system, and 7 % less for the whole job.
+        write_manifest(stored, anew=alone)
     for artifact in unrecorded:
         record(artifact)
     return tuple(stored)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -55,28 +56,38 @@ KeeperMaker = Callable[..., LeaseKeeper]
 
 
 @pytest.fixture
-def keep() -> Iterator[KeeperMaker]:
-    with ExitStack() as stack:
-        renewals = stack.enter_context(Renewals(LENGTH))
+def renewals() -> Iterator[Renewals]:
+    """What renews every lease of the test."""
+    with Renewals(LENGTH) as renewals:
+        yield renewals
 
-        def make(
-            store: PlayedStore,
-            *,
-            taken_at: float | None = None,
-            deadline: float = float("inf"),
-            stop: StopFlag | None = None,
-        ) -> LeaseKeeper:
-            keeper = LeaseKeeper(
-                LEASE,
-                store=store,
-                renewals=renewals,
-                taken_at=time.monotonic() if taken_at is None else taken_at,
-                deadline=deadline,
-                stop=stop or StopFlag(),
-            )
-            return stack.enter_context(keeper)
+
+@pytest.fixture
+def keep(renewals: Renewals) -> Iterator[KeeperMaker]:
+    with ExitStack() as stack:
+
+        def make(store: PlayedStore, **how: Any) -> LeaseKeeper:
+            return stack.enter_context(keeper_of(store, renewals, **how))
 
         yield make
+
+
+def keeper_of(
+    store: PlayedStore,
+    renewals: Renewals,
+    *,
+    taken_at: float | None = None,
+    deadline: float = float("inf"),
+    stop: StopFlag | None = None,
+) -> LeaseKeeper:
+    return LeaseKeeper(
+        LEASE,
+        store=store,
+        renewals=renewals,
+        taken_at=time.monotonic() if taken_at is None else taken_at,
+        deadline=deadline,
+        stop=stop or StopFlag(),
+    )
 
 
 def away(_count: int) -> bool:
@@ -99,6 +110,19 @@ def test_a_renewed_lease_outlives_its_first_length(keep: KeeperMaker) -> None:
     for _ in range(5):
         assert store.renewed.acquire(timeout=5)
     keeper.check()
+
+
+def test_one_thread_renews_the_leases_that_are_held_and_no_other(renewals: Renewals) -> None:
+    """A lease starts none, and one that was given up is left alone."""
+    threads = threading.active_count()
+    given_up, held, held_too = PlayedStore(), PlayedStore(), PlayedStore()
+    with keeper_of(given_up, renewals):
+        pass
+    with keeper_of(held, renewals), keeper_of(held_too, renewals):
+        assert threading.active_count() == threads
+        for store in (held, held, held_too):
+            assert store.renewed.acquire(timeout=5)
+    assert given_up.renewals == 0
 
 
 def test_a_refused_renewal_means_lost_at_once_and_for_good(keep: KeeperMaker) -> None:

@@ -66,30 +66,6 @@ def test_an_attempt_that_fails_keeps_what_it_published_for_the_next(bench: Bench
     assert paths.count(good.path) == 1  # type: ignore[union-attr]  # the same
 
 
-def test_a_single_file_is_recorded_before_its_handler_runs(bench: Bench) -> None:
-    """Without a handler `finish` comes next, and records it; with one hours may pass."""
-    bench.claim("job_demo", artifacts=[FIRST])
-    seen: list[int] = []
-    bench.handled_by(lambda _job: seen.extend(kept.bytes for kept in bench.record().artifacts))
-    bench.attempt()
-    assert seen == [len(FIRST)]
-
-
-def test_a_single_file_without_its_manifest_is_kept_for_the_next_attempt(bench: Bench) -> None:
-    """It is whole, whoever recorded it or not, and is not fetched again."""
-    job = bench.claim("job_demo", artifacts=[FIRST])
-    manifest = Path(bench.pipeline.tools.locate("job_demo/manifest.json"))
-    manifest.mkdir(parents=True)
-    bench.attempt()
-    assert bench.outcome() == ("claimed", "storage_failed", 1)
-    manifest.rmdir()
-    bench.due()
-    bench.attempt()
-    assert bench.outcome() == ("done", None, 2)
-    paths = [request.path for request in bench.sume.media_requests.all()]
-    assert paths.count(job.artifacts[0].path) == 1  # type: ignore[union-attr]  # bytes are hosted as a File
-
-
 def test_failures_that_are_no_outage_kill_by_attempts_alone(bench: Bench) -> None:
     """A wrong SHA-256 is a strike; strikes, not attempts, use the job up."""
     bench.change_settings(retry_for_seconds=3600.0 * 24)
