@@ -13,9 +13,12 @@ from shared.storage.storage import Check, Storage
 
 
 class WriteManifest(Protocol):
-    """Writes `manifest.json`, or replaces one that says something else, atomically; `anew` replaces it in any case."""
+    """Writes `manifest.json`, or replaces one that says something else, atomically.
 
-    def __call__(self, artifacts: Sequence[StoredArtifact], *, anew: bool) -> None:
+    With `settle` the names beside it are durable afterwards, whatever it said before.
+    """
+
+    def __call__(self, artifacts: Sequence[StoredArtifact], *, settle: bool) -> None:
         """See above."""
         ...
 
@@ -40,9 +43,11 @@ def manifest_begun(storage: Storage, *, lease: Lease, check: Check) -> Iterator[
     """
     partial = storage.start(lease.job_id, token=lease.token, name="manifest")
 
-    def write(artifacts: Sequence[StoredArtifact], *, anew: bool) -> None:
+    def write(artifacts: Sequence[StoredArtifact], *, settle: bool) -> None:
         path, content = manifest_path(lease.job_id), manifest_of(lease, artifacts)
-        if not anew and storage.read(path) == content:
+        if storage.read(path) == content:
+            if settle:
+                storage.settle(path)
             return
         partial.write(content)
         check()

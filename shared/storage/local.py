@@ -80,6 +80,11 @@ class LocalStorage:
             self._make_name_durable(final)
         local.discard()
 
+    def settle(self, path: str) -> None:
+        """Sync the folder, and that above it."""
+        with storage_failures(f"publish {path}"):
+            self._make_name_durable(self._final(path))
+
     def read(self, path: str) -> bytes | None:
         """Return a small published file."""
         with storage_failures(f"read {path}"):

@@ -64,12 +64,16 @@ class Storage(Protocol):
         """Give a whole and verified partial its final name, durably; a published file is never replaced.
 
         False when a file stands there already: it is left alone, and so is the partial. With `before_manifest` it is
-        the `replace` of the manifest beside it, to follow at once, that makes its name durable too.
+        the `replace` of the manifest beside it, or `settle`, to follow at once, that makes its name durable.
         """
         ...
 
     def replace(self, partial: Partial, path: str) -> None:
         """Give a partial its final name in place of what is there, atomically: for the manifest alone."""
+        ...
+
+    def settle(self, path: str) -> None:
+        """Make the name of a published file durable, and every name beside it."""
         ...
 
     def read(self, path: str) -> bytes | None:
