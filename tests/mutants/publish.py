@@ -8,6 +8,7 @@ LOCAL = "shared/storage/local.py"
 PUBLISHER = "worker/publish.py"
 STORAGE_TESTS = "tests/storage/test_local.py::"
 PUBLISH_TESTS = "tests/worker/test_publish.py::"
+SINGLE = "tests/worker/test_single_file.py::test_a_single_file_is_recorded_when_its_name_is_durable"
 REFUSED = "tests/worker/test_download_verify.py::test_what_was_not_promised_is_refused"
 
 publish = partial(Mutant, "publish")
@@ -54,6 +55,20 @@ MUTANTS = (
         "            if not before_manifest:\n                self._make_name_durable(final)\n",
         "",
         (f"{STORAGE_TESTS}test_a_file_is_on_disk_before_it_has_its_name",),
+    ),
+    publish(
+        "a single file is recorded before its name is synced",
+        "worker/artifacts.py",
+        "record=unrecorded.append if alone else record,",
+        "record=record,",
+        (SINGLE,),
+    ),
+    publish(
+        "a single file's name is not synced where its manifest stands already",
+        "worker/artifacts.py",
+        "settle=alone",
+        "settle=False",
+        (SINGLE,),
     ),
     publish(
         "work in progress is visible",
