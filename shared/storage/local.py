@@ -34,8 +34,6 @@ class LocalStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._partials = root / PARTIAL
-        self._durable: Path | None = None
-        """The folder whose own name was made durable last: a job's manifest need not do it again after its files."""
 
     @property
     def place(self) -> str:
@@ -184,18 +182,16 @@ class LocalStorage:
             raise TypeError("this partial was started by another storage")
         return partial
 
-    def _make_folder_of(self, final: Path) -> None:
+    @staticmethod
+    def _make_folder_of(final: Path) -> None:
         """Make it so that `_make_name_durable`, which must follow, makes it durable with what is in it."""
         make_folder(final.parent.parent)
-        with suppress(FileExistsError):
-            final.parent.mkdir()
-            self._durable = None
+        final.parent.mkdir(exist_ok=True)
 
-    def _make_name_durable(self, final: Path) -> None:
+    @staticmethod
+    def _make_name_durable(final: Path) -> None:
         sync_folder(final.parent)
-        if final.parent != self._durable:
-            sync_folder(final.parent.parent)  # whoever made the folder may have died before its own sync
-            self._durable = final.parent
+        sync_folder(final.parent.parent)  # whoever made the folder may have died before its own sync
 
 
 def link(source: Path, name: Path) -> None:
