@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 SEEDS ?= 10
 JOBS ?= 2000
 
-.PHONY: help install demo test dev check mutants fuzz chaos lock clean
+.PHONY: help install demo test dev check mutants fuzz chaos bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ mutants: $(STAMP) ## break each promise in a copy of the code; a test must notic
 
 chaos: $(STAMP) ## run the whole system under seeded faults (SEEDS=10 JOBS=2000 SEED=first CHAOS=--publish)
 	$(BIN)/python -m tests.chaos --seeds $(SEEDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) $(CHAOS)
+
+bench: $(STAMP) ## measure what it costs beside its limits (BENCH="receiver --pairs 3", BENCH=--publish)
+	$(BIN)/python -m tests.bench $(BENCH)
 
 fuzz: $(STAMP) ## generate misbehaviour for receiver, downloader and operator API, FUZZ_SECONDS=30 each
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz tests/worker/test_download_fuzz.py

@@ -73,7 +73,7 @@ class Report:
     def markdown(self) -> str:
         """Return the table for a document, with when and on what."""
         missed = sum(not row.met for row in self.rows)
-        met = "every target is met" if not missed else f"{missed} of {len(self.rows)} targets are missed"
+        met = "every target is met" if not missed else f"{missed} of {len(self.rows)} targets missed"
         lines = [
             f"Measured {self.days} on {self.machine}; {met}.",
             "",
