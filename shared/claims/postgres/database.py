@@ -79,7 +79,7 @@ class Database:
 
     @contextlib.contextmanager
     def driver_connection(self) -> Iterator[psycopg.Connection[Any]]:
-        """Lend the driver's own connection, for the one statement that is worth it; `interrupt` can break it."""
+        """Lend the driver's own connection, for the statements that are worth it; `interrupt` can break it."""
         with translated_errors():
             with checked_out():
                 pooled = self._engine.raw_connection()
