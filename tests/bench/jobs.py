@@ -5,8 +5,9 @@ is sent) and ends when the last job is done, so that the start of a process is n
 run take turns, each on emptied tables, an emptied Redis and a fresh folder, with all servers, the artifact host and
 the load on the same cores:
 
-- `plain`: `tests.bench.plain_loop`, one process;
-- `filled`: the jobs are claimed and enqueued, then `python -m worker --processes 2 --burst` is started;
+- `plain loop`: `tests.bench.plain_loop`, one process;
+- `filled queue`: `python -m worker --processes 2` waits on an empty queue, which is then put in place full: the jobs
+  were claimed and enqueued before, and their list set aside;
 - `end to end`: the workers wait on an empty queue; the jobs are delivered, signed, over 32 connections, to
   `python -m api` as fast as it takes them.
 
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self, TypeVar
@@ -141,40 +142,52 @@ class Site:
         return self._rate(since=None)
 
     def filled_queue(self) -> float:
-        """Let our workers empty a queue that is filled before; return jobs a second."""
+        """Let our workers empty a queue that is full when they see it; return jobs a second."""
         self._empty()
         messages = self._claim()
-        with closing(Queue(self._settings)) as queue:
+        waiting = f"rq:queue:{self._settings.queue_name}"
+        with closing(Queue(self._settings)) as queue, Redis.from_url(self._valkey.url) as redis:
             for batch in batches(messages):
                 queue.enqueue_many(batch)
-        self._process("worker", "worker", "--processes", str(WORKERS), "--burst").start().wait(within=LONGEST_RUN)
+            redis.rename(waiting, "full")
+            with self._workers(queue) as worker:
+                redis.rename("full", waiting)
+                self._wait_for_all(worker)
         return self._rate(since=None)
 
     def end_to_end(self) -> float:
         """Deliver all jobs to our api while our workers run; return jobs a second."""
         self._empty()
-        url = f"http://{LOOPBACK}:{self._api_port}"
         secret = self._environment["SUME_COM_WEBHOOK_SIGNING_SECRET"].encode()
         with (
             self._process("api", "api", "--port", str(self._api_port)) as api,
-            self._process("worker", "worker", "--processes", str(WORKERS)) as worker,
             closing(Queue(self._settings)) as queue,
-            psycopg.connect(self._postgres.url, autocommit=True) as connection,
+            self._workers(queue) as worker,
         ):
-            api.wait_for_http(f"{url}/readyz", within=SOON)
-            worker.wait_for(lambda: queue.workers() == WORKERS, what="listening", within=SOON)
+            api.wait_for_http(f"http://{LOOPBACK}:{self._api_port}/readyz", within=SOON)
             requests = sign_bodies(self._bodies.values(), secret=secret)
             began = clock.now()
             closed_loop(self._api_port, requests, connections=CONNECTIONS)
+            self._wait_for_all(worker)
+            api.terminate()
+        return self._rate(since=began)
+
+    @contextmanager
+    def _workers(self, queue: Queue) -> Iterator[Process]:
+        """Lend workers that listen."""
+        with self._process("worker", "worker", "--processes", str(WORKERS)) as worker:
+            worker.wait_for(lambda: queue.workers() == WORKERS, what="listening", within=SOON)
+            yield worker
+            worker.terminate()
+
+    def _wait_for_all(self, worker: Process) -> None:
+        with psycopg.connect(self._postgres.url, autocommit=True) as connection:
 
             def all_done() -> bool:
                 time.sleep(SELDOM_SECONDS)
                 return connection.execute(ALL_DONE).fetchone() == (True,)
 
             worker.wait_for(all_done, what="the last job", within=LONGEST_RUN)
-            worker.terminate()
-            api.terminate()
-        return self._rate(since=began)
 
     def _process(self, name: str, module: str, *arguments: str) -> Process:
         env = child_environment(**self._environment, PYTHONPATH=str(PROJECT))
