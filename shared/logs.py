@@ -1,11 +1,14 @@
 """The log pipeline: structured lines on stderr with every secret struck out."""
 
+import json
 import logging
 import re
 import sys
 from collections.abc import Iterable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote
+
+import orjson
 
 # structlog loads rich where that is installed, to colour tracebacks, which are plain text in our lines: 4 of the 95 MB
 # of a receiver, and 5 % of its start (8 interleaved pairs). None is Python's own way to say that a module is not there.
@@ -28,14 +31,23 @@ QUERY = re.compile(r"[?#](.*)")
 AFTER_URL = ")]}'.,;:"
 """What may stand between a URL and the next word; inside a query they are its own."""
 SIGNATURE = re.compile(r"\bv1=[0-9a-fA-F]{16,}")
+COMPACT = (",", ":")
+"""As orjson writes."""
+AS_TEXT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 class Redactor:
     """Strikes known secrets, signatures, URL passwords and URL queries out of any text (I9)."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        spelled = {form for s in secrets if len(s) >= MINIMUM_SECRET_LENGTH for form in (s, quote(s, safe=""))}
+        spelled = {
+            form
+            for s in secrets
+            if len(s) >= MINIMUM_SECRET_LENGTH
+            for form in (s, quote(s, safe="", errors="surrogateescape"))
+        }
         known = sorted(spelled, key=len, reverse=True)
+        self._spelled = known
         self._known = re.compile("|".join(re.escape(secret) for secret in known)) if known else None
 
     def text(self, value: str) -> str:
@@ -45,6 +57,10 @@ class Redactor:
         if "://" in value:
             value = URL.sub(strike_url, value)
         return SIGNATURE.sub(f"v1={STRUCK}", value)
+
+    def spelled_in_json(self) -> list[bytes]:
+        """Return the known secrets as they stand inside JSON; those with lone surrogates cannot stand there."""
+        return [json.dumps(form, ensure_ascii=False)[1:-1].encode() for form in self._spelled if is_unicode(form)]
 
     def value(self, value: object) -> object:
         """Return any loggable value redacted, containers included."""
@@ -64,6 +80,11 @@ class Redactor:
         return {key: inner if key.startswith("_") else self.value(inner) for key, inner in line.items()}
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be encoded; one from the environment may hold bytes that are no UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def strike_url(found: re.Match[str]) -> str:
     """Return a URL with its user and its query struck out, what follows it kept."""
     scheme, rest = found.groups()
@@ -76,44 +97,87 @@ def strike_url(found: re.Match[str]) -> str:
     return f"{scheme}{rest[: query.start()]}?{STRUCK}{after}"
 
 
+class JsonLine:
+    """Renders a line as JSON with secrets struck out, searching the line once before its values one by one.
+
+    Rendering first and looking for the few things that could have to be struck out is what lets the receiver
+    afford a line for each delivery: 7 µs where a regular expression for each value took 45.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._suspicious = (b"://", b"v1=", *redactor.spelled_in_json())
+
+    def __call__(  # noqa: D102 - a processor is called by structlog
+        self, logger: Any, method: str, line: MutableMapping[str, Any]
+    ) -> str:
+        try:
+            rendered = orjson.dumps(line, default=str, option=AS_TEXT)
+        except TypeError:  # a lone surrogate, a number beyond 64 bits, a key that is no text: rare, and slower
+            return json.dumps(self._redactor(logger, method, line), separators=COMPACT)
+        for part in self._suspicious:
+            if part in rendered:
+                return json.dumps(self._redactor(logger, method, line), separators=COMPACT)
+        return rendered.decode()
+
+
+class LineWriter:
+    """Writes one whole line at a time, from any thread.
+
+    What cannot be written (a full disk, a pipe nobody reads) is lost: no delivery and no job may fail for its log.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        """Write a line."""
+        try:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            pass
+
+    debug = info = warning = error = critical = exception = log = msg
+
+
 def configure(settings: Settings, *, process: str) -> Redactor:
-    """Send structlog and the standard library's logging through one redacted pipeline on stderr."""
+    """Send our lines and the standard library's logging through one redacted pipeline on stderr."""
     redactor = Redactor(settings.secret_values())
-    console = settings.log_format == "console"
-    renderer: Any = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     ]
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, redactor, renderer],
-    )
+    render: list[Any] = [JsonLine(redactor)]
+    if settings.log_format == "console":
+        render = [redactor, structlog.dev.ConsoleRenderer()]
+    # The lines of libraries come by the standard library; ours do not, which would double what they cost.
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
+        )
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
     for noisy in ("httpx", "httpcore", "alembic", "apprise", "rq.worker", "uvicorn.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    writer = LineWriter(sys.stderr)
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[*shared, *render],
+        wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
+        logger_factory=lambda *_: writer,
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(process=process)
     return redactor
 
 
-def get_logger() -> structlog.stdlib.BoundLogger:
+def get_logger() -> structlog.typing.FilteringBoundLogger:
     """Return the logger every module uses; event names are `noun.past_verb`."""
-    logger: structlog.stdlib.BoundLogger = structlog.get_logger()
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     return logger

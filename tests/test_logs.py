@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from shared import logs
+from shared import clock, logs
 from shared.logs import Redactor
 from tests.conftest import MakeSettings
 
@@ -102,6 +102,52 @@ def test_every_way_into_the_log_is_redacted(
         lines = [json.loads(line) for line in shown.splitlines()]
         assert {line["process"] for line in lines} == {"test"}
         assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
+
+
+@pytest.mark.usefixtures("_logging_as_before")
+@pytest.mark.parametrize("secret", ['pl"anted\\secret', "planted-\u00fc-secret", "planted\udcff-secret"])
+def test_a_secret_is_found_however_json_spells_it(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    """Quotes, backslashes, umlauts and undecodable bytes stand otherwise in a line than in a setting."""
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    logs.configure(make_settings(ops_token=secret), process="test")
+    logs.get_logger().info("job.done", key=f"a {secret} b", deep=[{"x": ValueError(secret)}])
+    assert "planted" not in stderr.getvalue()
+    line = json.loads(stderr.getvalue())
+    assert line["key"] == "a [secret] b"
+
+
+@pytest.mark.usefixtures("_logging_as_before")
+def test_any_value_can_be_logged(make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What JSON has no word for is told as text: times, huge numbers, lone surrogates, keys that are no text."""
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    logs.configure(make_settings(), process="test")
+    moment = clock.now()
+    logs.get_logger().info("job.done", at=moment, big=2**70, torn="\ud800", keyed={1: "one"})
+    line = json.loads(stderr.getvalue())
+    assert line["at"] == str(moment)
+    assert line["big"] == 2**70
+    assert line["torn"] == "\ud800"
+    logs.get_logger().info("job.done", keyed={1: "one"})
+    assert json.loads(stderr.getvalue().splitlines()[-1])["keyed"] == {"1": "one"}
+
+
+@pytest.mark.usefixtures("_logging_as_before")
+def test_a_log_that_cannot_be_written_fails_nothing(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk under the log must not refuse deliveries."""
+
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sys.stderr", Full())
+    logs.configure(make_settings(), process="test")
+    logs.get_logger().info("job.done")
 
 
 def raise_with_cause() -> None:

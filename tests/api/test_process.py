@@ -133,7 +133,7 @@ def test_several_processes_share_a_port_and_their_counters(tmp_path: Path, datab
         for number in range(20):
             assert api.deliver(f"job-{number}")[0] == 204
         assert 'sume_deliveries_total{code="accepted"} 20.0' in api.get("/metrics")
-        victim = int(re.findall(r'"pid": (\d+)', api.process.log())[0])
+        victim = int(re.findall(r'"pid":(\d+)', api.process.log())[0])
         os.kill(victim, signal.SIGKILL)
         api.process.wait_for_log("api.started", times=3)
         assert api.deliver("job-after")[0] == 204

@@ -67,7 +67,7 @@ def own_valkey() -> Iterator[Valkey]:
 
 def log_count(process: Process, event: str, duty: str) -> int:
     lines = process.log().splitlines()
-    return sum(f'"event": "{event}"' in line and f'"duty": "{duty}"' in line for line in lines)
+    return sum(f'"event":"{event}"' in line and f'"duty":"{duty}"' in line for line in lines)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
