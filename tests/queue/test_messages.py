@@ -1,6 +1,6 @@
 """What a message in Redis looks like; fakeredis is enough for shape."""
 
-import zlib
+import json
 from typing import Any
 
 import rq
@@ -61,8 +61,34 @@ def test_a_message_holds_the_job_id_and_nothing_else() -> None:
     assert found.retries_left is None
 
     raw: Any = redis.hgetall(f"rq:job:{found.id}")
-    assert zlib.decompress(raw.pop(b"data")) == b'["worker.tasks.process", null, ["job_demo"], {}]'
+    assert raw.pop(b"data") == b'["worker.tasks.process",null,["job_demo"],{}]'
     assert b"hunter22" not in b"".join(raw.values())
+
+
+def test_a_message_is_what_rq_itself_would_write() -> None:
+    """RQ reads our records as its own: every field but the times is the one its enqueue_many writes."""
+    redis = FakeRedis()
+    Queue(SETTINGS, client=redis).enqueue_many([message("job_demo", attempt=3)])
+    theirs = rq.Queue("sume", connection=redis, serializer=JSONSerializer)
+    (ours,) = theirs.jobs
+    data = rq.Queue.prepare_data(
+        "worker.tasks.process",
+        args=("job_demo",),
+        timeout=90,
+        result_ttl=300,
+        failure_ttl=3600,
+        description="job.completed OK job_demo (attempt 3)",
+        meta={"event": "job.completed", "status": "OK", "attempt": 3},
+    )
+    theirs.enqueue_many([data])
+    (_, other) = theirs.jobs
+    varying = {"created_at", "enqueued_at", "data"}
+    written = [{key: value for key, value in job.to_dict().items() if key not in varying} for job in (ours, other)]
+    assert written[0] == written[1]
+    assert json.loads(ours.data) == json.loads(other.data)
+    assert ours.created_at is not None
+    assert ours.enqueued_at is not None
+    assert redis.smembers("rq:queues") == {b"rq:queue:sume"}
 
 
 def test_failures_go_before_everything_that_waits() -> None:
