@@ -33,21 +33,40 @@ def test_what_waits_is_sent_in_one_batch_and_before_the_end() -> None:
     assert target.batches == [["a"], ["b", "c", "d"]]
 
 
-def test_an_outage_is_reported_once_and_dropped() -> None:
-    """While Redis is away messages are dropped, counted, and told of in one line, not in one a message."""
+def test_messages_wait_out_an_outage() -> None:
+    """While Redis is away messages wait in memory, told of in one line, and all are sent when it is back."""
     target, metrics = FakeQueue(), Metrics()
     target.problem = QueueUnavailableError("Redis: refused")
-    drainer = Drainer(target, metrics=metrics)
+    drainer = Drainer(target, metrics=metrics, retry_after=timedelta(milliseconds=1))
     with capture_logs() as lines:
         drainer.start()
         for number in range(5):
             drainer.enqueue_many(messages(f"job-{number}"))
             assert target.entered.acquire(timeout=10)
+        target.problem = None
         drainer.close(within=SOON)
-    dropped = [line for line in lines if line["event"] == "enqueue.dropped"]
-    assert len(dropped) == 2  # the first drop at once, the rest at the end
-    assert sum(line["count"] for line in dropped) == 5
-    assert b"sume_messages_dropped_total 5.0" in metrics.render(Gauges())
+    assert [name for batch in target.batches for name in batch] == [f"job-{number}" for number in range(5)]
+    assert [line["event"] for line in lines if line["event"] != "enqueue.resumed"] == ["enqueue.paused"]
+    assert b"sume_messages_dropped_total 0.0" in metrics.render(Gauges())
+
+
+def test_a_redis_that_is_away_is_not_asked_for_each_message() -> None:
+    """After a refusal nothing is tried for a while, however many messages come; closing makes one last try."""
+    target, metrics = FakeQueue(), Metrics()
+    target.problem = QueueUnavailableError("Redis: refused")
+    drainer = Drainer(target, metrics=metrics, retry_after=timedelta(hours=1))
+    with capture_logs() as lines:
+        drainer.start()
+        drainer.enqueue_many(messages("first"))
+        assert target.entered.acquire(timeout=10)
+        for number in range(100):
+            drainer.enqueue_many(messages(f"job-{number}"))
+        drainer.close(within=SOON)
+    assert target.entered.acquire(timeout=10)
+    assert not target.entered.acquire(blocking=False)
+    dropped = [line["count"] for line in lines if line["event"] == "enqueue.dropped"]
+    assert dropped == [101]
+    assert b"sume_messages_dropped_total 101.0" in metrics.render(Gauges())
 
 
 def test_a_frozen_redis_bounds_memory_and_time() -> None:
