@@ -24,8 +24,8 @@ MUTANTS = (
     claim(
         "every delivery of a batch is new",
         SQL,
-        "new=claim_id == fold.claim_id and event is fold.first",
-        "new=claim_id == fold.claim_id",
+        "new=first and event is fold.first",
+        "new=first",
         (f"{CLAIMING}test_a_batch_may_hold_a_job_several_times",),
     ),
     claim(
@@ -52,8 +52,8 @@ MUTANTS = (
     claim(
         "the last event of a batch wins",
         SQL,
-        "fold = folds.setdefault(claim.event.job_id, Fold(claim.event, uuid4()))",
-        "fold = folds[claim.event.job_id] = Fold(claim.event, uuid4())",
+        "fold = folds.setdefault(claim.event.job_id, Fold(claim.event))",
+        "fold = folds[claim.event.job_id] = Fold(claim.event)",
         (f"{CLAIMING}test_a_conflict_inside_one_batch_is_seen", f"{CLAIMING}test_a_batch_may_hold_a_job_several_times"),
     ),
     claim(

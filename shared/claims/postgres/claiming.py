@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from sqlalchemy import text
 
@@ -14,15 +14,14 @@ from shared.errors import StoreUnavailableError
 from shared.event import Event
 
 # The claim. Whoever's claim_id stands in the row afterwards was first: `xmax = 0` would call a row that was only
-# expected a duplicate. Every event column is set only while there is no event, so a duplicate counts and no more,
-# and as it touches no indexed column it stays a HOT update. Parameters are binary arrays: one statement a batch,
-# prepared once.
+# expected a duplicate. One id serves a whole batch, in which each job stands once. Every event column is set only
+# while there is no event, so a duplicate counts and no more, and as it touches no indexed column it stays a HOT
+# update. Parameters are binary arrays: one statement a batch, prepared once.
 CLAIM = """
 INSERT INTO sume_jobs AS j (job_id, event, status, payload, source, status_url, event_error, conflict_with,
                             deliveries, claim_id, wake_at)
-SELECT c.*, now() + %b FROM unnest(
-    %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
-    %b::int4[], %b::uuid[]
+SELECT c.*, %b::uuid, now() + %b FROM unnest(
+    %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::int4[]
 ) AS c
 ON CONFLICT (job_id) DO UPDATE SET
     deliveries = j.deliveries + excluded.deliveries,
@@ -47,7 +46,7 @@ ON CONFLICT (job_id) DO UPDATE SET
     reason = CASE WHEN j.event IS NULL THEN NULL ELSE j.reason END,
     error = CASE WHEN j.event IS NULL THEN NULL ELSE j.error END,
     event = coalesce(j.event, excluded.event)
-RETURNING j.job_id, j.claim_id, j.event, j.status, j.deliveries
+RETURNING j.job_id, j.claim_id IS NOT DISTINCT FROM %b::uuid, j.event, j.status, j.deliveries
 """
 
 # Register a job whose event has not come; a job that is known stays as it is.
@@ -82,7 +81,6 @@ class Fold:
     """All claims of a batch for one job_id: the first is claimed, the others count."""
 
     first: Event
-    claim_id: UUID
     deliveries: int = 0
     conflict: str | None = None
 
@@ -108,15 +106,16 @@ class Claiming:
         """See ReceivingStore.claim_many."""
         folds: dict[str, Fold] = {}
         for claim in claims:
-            fold = folds.setdefault(claim.event.job_id, Fold(claim.event, uuid4()))
+            fold = folds.setdefault(claim.event.job_id, Fold(claim.event))
             fold.add(claim.event)
         rows = self._claim(sorted(folds.items())) if folds else {}
         return [self._result(claim.event, folds[claim.event.job_id], rows[claim.event.job_id]) for claim in claims]
 
     def _claim(self, folds: Sequence[tuple[str, Fold]]) -> dict[str, tuple[Any, ...]]:
         """Write the folds in the order of their keys, so that two batches cannot deadlock."""
-        events = [fold.first for _, fold in folds]
+        events, claim_id = [fold.first for _, fold in folds], uuid4()
         parameters: tuple[object, ...] = (
+            claim_id,
             self._stale,
             [event.job_id for event in events],
             [event.name for event in events],
@@ -127,7 +126,7 @@ class Claiming:
             [event.error for event in events],
             [fold.conflict for _, fold in folds],
             [fold.deliveries for _, fold in folds],
-            [fold.claim_id for _, fold in folds],
+            claim_id,
         )
         with self._database.driver_connection() as connection, connection.cursor(binary=True) as cursor:
             cursor.execute(CLAIM, parameters, prepare=True)
@@ -135,10 +134,10 @@ class Claiming:
 
     @staticmethod
     def _result(event: Event, fold: Fold, row: tuple[Any, ...]) -> ClaimResult:
-        job_id, claim_id, kept_event, kept_status, deliveries = row
+        job_id, first, kept_event, kept_status, deliveries = row
         return ClaimResult(
             job_id=job_id,
-            new=claim_id == fold.claim_id and event is fold.first,
+            new=first and event is fold.first,
             event=kept_event,
             status=kept_status,
             deliveries=deliveries,
