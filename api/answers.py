@@ -10,6 +10,7 @@ from starlette.types import Send
 from shared.errors import DeliveryError
 
 RETRY_AFTER_SECONDS = 5
+INTERNAL_ERROR = "An error of ours; the log of the api has the details."
 
 REFUSALS: Mapping[str, int] = {
     "method_not_allowed": 405,

@@ -17,12 +17,12 @@ from api.group_commit import GroupCommit
 from api.guard import OperatorApiOff
 from api.health import Probe, health_routes
 from api.lane import Lane
-from api.openapi import DescribedApp
+from api.openapi import ReceiverApp
 from api.operator import Operator, operator_routes
 from api.readiness import Readiness
 from api.tally import Tally
 from api.watch import SchedulerWatch
-from api.webhook import PATH, Webhook
+from api.webhook import Webhook
 from shared import clock
 from shared.alerts import open_alerts
 from shared.claims import open_store
@@ -78,16 +78,6 @@ def create_app(
         for closing in (group_commit, records, questions, database, redis, watch, claims, answers, queue):
             closing.close()
 
-    app = DescribedApp(
-        settings,
-        title="sume-jobs",
-        version=version("sume-jobs"),
-        lifespan=lifespan,
-        docs_url=None,  # both load scripts from a CDN
-        redoc_url=None,
-        redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},
-    )
     webhook = Webhook(
         settings,
         checks=Checks(settings, unix_seconds=clock.unix_seconds),
@@ -97,8 +87,17 @@ def create_app(
         tally=tally,
         metrics=metrics,
     )
-    # A plain route: FastAPI's own handling of a request costs more than the rest of the receiver.
-    app.router.routes.append(Route(PATH, webhook, include_in_schema=False))
+    app = ReceiverApp(
+        settings,
+        webhook=webhook,
+        title="sume-jobs",
+        version=version("sume-jobs"),
+        lifespan=lifespan,
+        docs_url=None,  # both load scripts from a CDN
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
     app.include_router(
         health_routes(
             database=database,

@@ -5,7 +5,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from api.answers import RETRY_AFTER_SECONDS, ErrorResponse, OperatorError
+from api.answers import INTERNAL_ERROR, RETRY_AFTER_SECONDS, ErrorResponse, OperatorError
 from api.operator_input import first_problem
 from shared.errors import StoreUnavailableError
 
@@ -36,7 +36,7 @@ def answer_errors_in_one_shape(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def say_broken(_request: Request, _error: Exception) -> ErrorResponse:
-        return ErrorResponse(500, "internal_error", "An error of ours; the log of the api has the details.")
+        return ErrorResponse(500, "internal_error", INTERNAL_ERROR)
 
 
 def methods_of(app: FastAPI, path: str) -> str:

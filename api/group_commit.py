@@ -18,7 +18,10 @@ from shared.metrics import Metrics
 
 BATCH_LIMIT = 64
 WRITERS = 2
-"""Two batches in flight: one that waits for a lock or a dead connection does not hold up everybody."""
+"""Batches in flight at most: one that waits for a lock or a dead connection does not hold up everybody."""
+HELD_UP_AFTER = timedelta(milliseconds=20)
+"""A second batch is begun when the first takes so long, or leaves a full batch waiting; else one larger batch is
+better than two smaller ones: a sixth more claims a second."""
 CAPACITY = 4096
 """Claims that may wait; more is an overload, answered at once so that Sume tries again."""
 
@@ -31,6 +34,16 @@ class Waiter:
 
     event: Event
     future: asyncio.Future[ClaimResult]
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One batch that is being written."""
+
+    batch: list[Waiter]
+    timers: tuple[asyncio.TimerHandle, ...] = ()
+    prompt: bool = True
+    """It has not been under way for long: worth waiting for."""
 
 
 class GroupCommit:
@@ -48,37 +61,65 @@ class GroupCommit:
         metrics: Metrics,
         time_limit: timedelta,
         capacity: int = CAPACITY,
+        held_up_after: timedelta = HELD_UP_AFTER,
     ) -> None:
         self._claim_events = claim_events
         self._interrupt = interrupt
         self._metrics = metrics
         self._time_limit = time_limit.total_seconds()
         self._capacity = capacity
+        self._held_up_after = held_up_after.total_seconds()
         self._lane = Lane("claim-writer", threads=WRITERS, capacity=WRITERS)
         self._idle_writers = WRITERS
+        self._prompt = 0
         self._waiting: deque[Waiter] = deque()
         self._dispatch_scheduled = False
 
-    async def claim(self, event: Event) -> ClaimResult:
-        """Return when the claim is durable (I3); raises StoreUnavailableError when it may not be."""
+    async def claim(self, event: Event, *, deadline: float | None = None) -> ClaimResult:
+        """Return when the claim is durable (I3); raises StoreUnavailableError when it may not be.
+
+        It waits until `deadline`, which is in the event loop's time, or for as long as the writers try.
+        """
         if len(self._waiting) >= self._capacity:
             raise StoreUnavailableError("too many deliveries wait for the database")
         loop = asyncio.get_running_loop()
         waiter = Waiter(event, loop.create_future())
+        # One timer, where asyncio.timeout would add a context manager and a task's cancellation: 3 µs of 70.
+        timer = None if deadline is None else loop.call_at(deadline, give_up, waiter.future)
         self._waiting.append(waiter)
         if not self._dispatch_scheduled:
             # At the end of this turn of the loop, so that every request that is ready now joins the batch.
             self._dispatch_scheduled = True
             loop.call_soon(self._dispatch)
-        return await waiter.future
+        try:
+            return await waiter.future
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _dispatch(self) -> None:
+        """Begin a batch when none is under way that will soon be done."""
         self._dispatch_scheduled = False
-        while self._idle_writers and (batch := self._next_batch()):
-            self._idle_writers -= 1
+        while self._idle_writers and (not self._prompt or len(self._waiting) >= BATCH_LIMIT):
+            batch = self._next_batch()
+            if not batch:
+                break
+            flight = Flight(batch)
             writing = self._lane.submit(partial(self._write, [waiter.event for waiter in batch]))
-            watchdog = writing.get_loop().call_later(self._time_limit, self._break_stuck_batch)
-            writing.add_done_callback(partial(self._settle, batch, watchdog))
+            loop = writing.get_loop()
+            flight.timers = (
+                loop.call_later(self._held_up_after, self._pass_by, flight),
+                loop.call_later(self._time_limit, self._break_stuck_batch),
+            )
+            self._idle_writers -= 1
+            self._prompt += 1
+            writing.add_done_callback(partial(self._settle, flight))
+
+    def _pass_by(self, flight: Flight) -> None:
+        """Wait no longer for a batch that is held up."""
+        flight.prompt = False
+        self._prompt -= 1
+        self._dispatch()
 
     def _next_batch(self) -> list[Waiter]:
         batch: list[Waiter] = []
@@ -88,13 +129,13 @@ class GroupCommit:
                 batch.append(waiter)
         return batch
 
-    def _settle(
-        self, batch: list[Waiter], watchdog: asyncio.TimerHandle, writing: asyncio.Future[list[Outcome]]
-    ) -> None:
-        watchdog.cancel()
+    def _settle(self, flight: Flight, writing: asyncio.Future[list[Outcome]]) -> None:
+        for timer in flight.timers:
+            timer.cancel()
+        self._prompt -= flight.prompt
         self._idle_writers += 1
         self._dispatch()  # first, so that the next batch is written while this one is answered
-        for waiter, outcome in zip(batch, writing.result(), strict=True):
+        for waiter, outcome in zip(flight.batch, writing.result(), strict=True):
             if waiter.future.done():
                 continue
             if isinstance(outcome, ClaimResult):
@@ -113,6 +154,10 @@ class GroupCommit:
         if len(events) > 1 and isinstance(outcomes[0], StoreUnavailableError) and outcomes[0].reachable:
             outcomes = self._write_singly(events, deadline=started + self._time_limit)
         self._metrics.batch_written(len(events), seconds=time.monotonic() - started)
+        claimed = [outcome for outcome in outcomes if isinstance(outcome, ClaimResult)]
+        new = sum(result.new for result in claimed)
+        conflicts = sum(result.conflict for result in claimed)
+        self._metrics.claims_committed(new=new, duplicate=len(claimed) - new, conflicts=conflicts)
         return outcomes
 
     def _write_singly(self, events: list[Event], *, deadline: float) -> list[Outcome]:
@@ -138,3 +183,9 @@ class GroupCommit:
     def close(self) -> None:
         """Let the writers end after what they are writing; call it when no request is left."""
         self._lane.close()
+
+
+def give_up(future: asyncio.Future[ClaimResult]) -> None:
+    """Let a claim's request go on without it, when it has waited for too long."""
+    if not future.done():
+        future.set_exception(StoreUnavailableError("the database did not answer in time"))

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.answers import REFUSALS
 from api.webhook import PATH
@@ -164,12 +165,23 @@ def describe_all(app: FastAPI, settings: Settings) -> dict[str, Any]:
     return document
 
 
-class DescribedApp(FastAPI):
-    """A FastAPI app whose document holds what FastAPI cannot see."""
+class ReceiverApp(FastAPI):
+    """A FastAPI app that hands deliveries to the webhook itself, and describes it in its document.
 
-    def __init__(self, settings: Settings, **options: Any) -> None:
+    FastAPI's layers do nothing for a plain ASGI endpoint, and took a quarter of the time of a delivery.
+    """
+
+    def __init__(self, settings: Settings, *, webhook: ASGIApp, **options: Any) -> None:
         super().__init__(**options)
         self._settings = settings
+        self._webhook = webhook
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] == "http" and scope["path"] == PATH:
+            await self._webhook(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         """Return the document, made when it is first asked for."""

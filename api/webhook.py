@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from api.answers import REFUSALS, send_accepted, send_refusal
+from api.answers import INTERNAL_ERROR, REFUSALS, ErrorResponse, send_accepted, send_refusal
 from api.body import ClientGoneError, discard_rest, read_body
 from api.checks import Checks, Headers
 from api.group_commit import GroupCommit
@@ -27,6 +27,8 @@ LOGGED_NAMES = 50
 SERVER_FAULTS = 500
 
 T = TypeVar("T")
+
+log = get_logger()
 
 
 class Webhook:
@@ -57,10 +59,14 @@ class Webhook:
         try:
             code = await self._take(scope, receive, started=started)
         except ClientGoneError:
-            get_logger().info("delivery.abandoned", seconds=elapsed(started))
+            log.info("delivery.abandoned", seconds=elapsed(started))
         except DeliveryError as error:
             self._note_refusal(error, scope["headers"], started=started)
             await answer_refusal(error, receive, send)
+        except Exception:
+            log.exception("delivery.failed", seconds=elapsed(started))
+            self._metrics.delivery_answered("internal_error")
+            await ErrorResponse(500, "internal_error", INTERNAL_ERROR)(scope, receive, send)
         else:
             self._metrics.delivery_answered(code)
             self._tally.accepted()
@@ -81,7 +87,7 @@ class Webhook:
         match delivery:
             case Ping():
                 self._tally.tested()
-                get_logger().info("delivery.tested", seconds=elapsed(started))
+                log.info("delivery.tested", seconds=elapsed(started))
                 return "tested"
             case Quarantined(reason=reason):
                 await self._quarantine(body, reason=reason, deadline=deadline, started=started)
@@ -91,11 +97,13 @@ class Webhook:
                 return "accepted"
 
     async def _claim(self, event: Event, *, deadline: float, started: float) -> None:
-        result = await stored(self._group_commit.claim(event), deadline=deadline)
-        self._metrics.claim_committed(new=result.new, conflict=result.conflict)
+        try:
+            result = await self._group_commit.claim(event, deadline=deadline)
+        except StoreUnavailableError as error:
+            raise not_stored() from error
         if not result.new and result.deliveries > 1:
             self._tally.redelivered()
-        get_logger().info(
+        log.info(
             "delivery.accepted",
             job_id=event.job_id,
             event_named=event.name,
@@ -107,7 +115,7 @@ class Webhook:
     async def _quarantine(self, body: bytes, *, reason: str, deadline: float, started: float) -> None:
         """Keep a genuine body that cannot be claimed, before it is answered."""
         await stored(self._submit(partial(self._store.quarantine, body, reason=reason)), deadline=deadline)
-        get_logger().warning("delivery.quarantined", reason=reason, bytes=len(body), seconds=elapsed(started))
+        log.warning("delivery.quarantined", reason=reason, bytes=len(body), seconds=elapsed(started))
 
     async def _submit(self, call: partial[None]) -> None:
         await self._lane.submit(call)
@@ -116,7 +124,7 @@ class Webhook:
         self._metrics.delivery_answered(error.code)
         names = header_names(headers)
         self._tally.refused(error.code, headers=names)
-        cause, log = error.__cause__, get_logger()
+        cause = error.__cause__
         note = log.info if REFUSALS[error.code] < SERVER_FAULTS else log.warning
         note(
             "delivery.refused",

@@ -17,11 +17,20 @@ from tests.api.fakes import FakeClaims, event
 
 @asynccontextmanager
 async def committing(
-    claims: FakeClaims, *, capacity: int = 20_000, time_limit: timedelta = timedelta(seconds=20)
+    claims: FakeClaims,
+    *,
+    capacity: int = 20_000,
+    time_limit: timedelta = timedelta(seconds=20),
+    held_up_after: timedelta = timedelta(milliseconds=1),
 ) -> AsyncIterator[GroupCommit]:
     """Run a group commit and end its threads."""
     commit = GroupCommit(
-        claims.claim, interrupt=claims.interrupt, metrics=Metrics(), time_limit=time_limit, capacity=capacity
+        claims.claim,
+        interrupt=claims.interrupt,
+        metrics=Metrics(),
+        time_limit=time_limit,
+        capacity=capacity,
+        held_up_after=held_up_after,
     )
     try:
         yield commit
@@ -62,6 +71,45 @@ def test_what_arrives_during_a_write_is_the_next_batch() -> None:
             results = await asyncio.gather(*first, *more)
         assert [len(batch) for batch in claims.batches] == [1] * WRITERS + [30]
         assert all(result.new for result in results)
+
+    run(story)
+
+
+def test_a_second_batch_is_begun_when_the_first_leaves_a_full_one_waiting() -> None:
+    """Until then what waits is left to grow, unless the first batch is held up."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        claims.gate.clear()
+        async with committing(claims, held_up_after=timedelta(hours=1)) as commit:
+            tasks = [asyncio.create_task(commit.claim(event("first")))]
+            assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            tasks += [asyncio.create_task(commit.claim(event(f"more-{n}"))) for n in range(BATCH_LIMIT - 1)]
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not claims.entered.acquire(blocking=False)
+            tasks.append(asyncio.create_task(commit.claim(event("the-last"))))
+            assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            claims.gate.set()
+            await asyncio.gather(*tasks)
+        assert [len(batch) for batch in claims.batches] == [1, BATCH_LIMIT]
+
+    run(story)
+
+
+def test_a_claim_is_given_up_at_its_deadline() -> None:
+    """A request is answered in time although its batch is not; the batch is written all the same."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        claims.gate.clear()
+        async with committing(claims) as commit:
+            now = asyncio.get_running_loop().time()
+            with pytest.raises(StoreUnavailableError, match="did not answer in time"):
+                await commit.claim(event("late"), deadline=now + 0.05)
+            claims.gate.set()
+            await commit.claim(event("next"))
+        assert claims.batches == [["late"], ["next"]]
 
     run(story)
 
