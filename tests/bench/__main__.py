@@ -22,6 +22,7 @@ Measure: TypeAlias = Callable[[Bench], Iterable[Row]]
 
 BENCHMARKS = (
     "receiver",
+    "latency",
     "start",
     "jobs",
     "downloads",
