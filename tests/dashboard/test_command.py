@@ -18,7 +18,7 @@ def test_a_life(tmp_path: Path) -> None:
     command = python_module("shared.dashboard", "--port", str(port))
     with Process(command, name="dashboard", folder=tmp_path, env=env) as dashboard:
         dashboard.wait_for_http(f"http://{LOOPBACK}:{port}/livez")
-        dashboard.wait_for_log(rf'"host": "{LOOPBACK}".*dashboard\.started')
+        dashboard.wait_for_log(rf'"host":"{LOOPBACK}".*dashboard\.started')
         assert dashboard.terminate() == 0
         assert "token-of-ops" not in dashboard.log()
 
