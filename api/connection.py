@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from api.answers import error_body
+
 HEADERS_LIMIT = 65_536
 GRACE = timedelta(seconds=1)
 """The webhook answers 408 itself; the connection is cut this much later."""
@@ -34,6 +36,18 @@ class BoundedConnection(HttpToolsProtocol):
         if not self._headers_complete and self._headers_size > HEADERS_LIMIT:
             self.transport.close()
         self._watch()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Refuse a request that asks for another protocol, and hang up: uvicorn would read its body as a request.
+
+        Behind a proxy that passes Upgrade on, that would be a way past its rules.
+        """
+        body = error_body("upgrade_not_supported", "Send the request without Connection: Upgrade.")
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        self.cycle.disconnected = True  # what was begun for it is answered to nobody
+        self.cycle.message_event.set()
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         """Note the first byte of a request."""

@@ -78,3 +78,21 @@ def test_an_endless_body_is_cut(api: RunningApi, pause: float) -> None:
     assert time.monotonic() - started < TIMEOUT + 6
     assert received[9:12] == (b"408" if pause else b"413")
     assert api.deliver("job_other")[0] == 204
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_request_for_another_protocol_is_refused_and_its_body_is_no_request(api: RunningApi, at_once: bool) -> None:  # noqa: FBT001 - parametrized
+    """A body that is a request would otherwise reach what a proxy in front keeps from the world."""
+    inner = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+    outer = b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: %d\r\n\r\n" % len(inner)
+    with api.connect() as connection:
+        connection.sendall(b"POST /webhooks/sume HTTP/1.1\r\nHost: x\r\n" + outer + (inner if at_once else b""))
+        answer = connection.recv(65_536)
+        with suppress(OSError):  # hung up by then, which is as good
+            if not at_once:
+                connection.sendall(inner)
+            answer += read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"upgrade_not_supported" in answer
+    assert answer.count(b"HTTP/1.1") == 1
+    assert b"sume_deliveries" not in answer
