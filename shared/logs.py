@@ -40,12 +40,7 @@ class Redactor:
     """Strikes known secrets, signatures, URL passwords and URL queries out of any text (I9)."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        spelled = {
-            form
-            for s in secrets
-            if len(s) >= MINIMUM_SECRET_LENGTH
-            for form in (s, quote(s, safe="", errors="surrogateescape"))
-        }
+        spelled = {form for secret in secrets if len(secret) >= MINIMUM_SECRET_LENGTH for form in spellings(secret)}
         known = sorted(spelled, key=len, reverse=True)
         self._spelled = known
         self._known = re.compile("|".join(re.escape(secret) for secret in known)) if known else None
@@ -78,6 +73,13 @@ class Redactor:
         self, _logger: Any, _method: str, line: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
         return {key: inner if key.startswith("_") else self.value(inner) for key, inner in line.items()}
+
+
+def spellings(secret: str) -> set[str]:
+    """Return a secret as it stands in URLs, in JSON, and in what Python prints of lists and bytes."""
+    raw = secret.encode(errors="surrogateescape")
+    in_json = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    return {secret, quote(raw, safe=""), repr(secret)[1:-1], repr(raw)[2:-1], *in_json}
 
 
 def is_unicode(text: str) -> bool:

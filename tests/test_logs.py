@@ -4,7 +4,7 @@ import io
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import structlog
@@ -14,6 +14,7 @@ from shared.logs import Redactor
 from tests.conftest import MakeSettings
 
 HIDDEN_IN_BRACKETS = "(https://h/p?[secret]), [https://h/p?[secret]]. 'https://h/p?[secret]'"
+AWKWARD = "pl\"ant'ed\\\u00fc"
 SECRETS = ("planted-secret", "s3cr3t/with+specials")
 
 
@@ -117,6 +118,15 @@ def test_a_secret_is_found_however_json_spells_it(
     assert "planted" not in stderr.getvalue()
     line = json.loads(stderr.getvalue())
     assert line["key"] == "a [secret] b"
+
+
+@pytest.mark.parametrize("spell", [str, repr, json.dumps, lambda text: repr(text.encode())])
+def test_a_secret_is_struck_out_as_python_and_json_spell_it(spell: Callable[[str], str]) -> None:
+    """Somebody else's error may quote it."""
+    text = Redactor([AWKWARD]).text(f"before {spell(AWKWARD)} after")
+    assert "ant" not in text
+    assert text.startswith("before ")
+    assert text.endswith(" after")
 
 
 @pytest.mark.usefixtures("_logging_as_before")
