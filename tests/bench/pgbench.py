@@ -17,7 +17,7 @@ RATE = re.compile(r"^tps = ([0-9.]+) \(without initial connection time\)$", re.M
 def script() -> str:
     """Return pgbench's script: the claim of one new job with every value a parameter, as in our batches."""
     columns = CLAIM[CLAIM.index("(") : CLAIM.index(")") + 1]
-    update = CLAIM[CLAIM.index("ON CONFLICT") :].replace("%b::uuid", "gen_random_uuid()")
+    update = CLAIM[CLAIM.index("ON CONFLICT") :].replace("$1::uuid", "gen_random_uuid()")
     payload = body_of("job_bench_00000000").decode().replace("'", "''")
     values = (
         "'job_' || :number", "'job.completed'", "'OK'", f"'{payload}'", "'webhook'",

@@ -24,8 +24,8 @@ MUTANTS = (
     claim(
         "every delivery of a batch is new",
         SQL,
-        "new=first and event is fold.first",
-        "new=first",
+        "new=kept.first and event is fold.first",
+        "new=kept.first",
         (f"{CLAIMING}test_a_batch_may_hold_a_job_several_times",),
     ),
     claim(

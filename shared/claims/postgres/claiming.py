@@ -3,25 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import NamedTuple, cast
 from uuid import uuid4
 
+from psycopg.pq.abc import PGresult
 from sqlalchemy import text
 
 from shared.claims.postgres.database import Database
+from shared.claims.postgres.prepared import BINARY, TEXT, Prepared, int_array, text_array
 from shared.claims.records import Claim, ClaimResult
 from shared.errors import StoreUnavailableError
-from shared.event import Event
+from shared.event import Event, Status
 
 # The claim. Whoever's claim_id stands in the row afterwards was first: `xmax = 0` would call a row that was only
 # expected a duplicate. One id serves a whole batch, in which each job stands once. Every event column is set only
 # while there is no event, so a duplicate counts and no more, and as it touches no indexed column it stays a HOT
-# update. Parameters are binary arrays: one statement a batch, prepared once.
+# update. Parameters are arrays: one statement a batch, prepared once.
 CLAIM = """
 INSERT INTO sume_jobs AS j (job_id, event, status, payload, source, status_url, event_error, conflict_with,
                             deliveries, claim_id, wake_at)
-SELECT c.*, %b::uuid, now() + %b FROM unnest(
-    %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::int4[]
+SELECT c.*, $1::uuid, now() + $2::interval FROM unnest(
+    $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::int4[]
 ) AS c
 ON CONFLICT (job_id) DO UPDATE SET
     deliveries = j.deliveries + excluded.deliveries,
@@ -46,7 +48,7 @@ ON CONFLICT (job_id) DO UPDATE SET
     reason = CASE WHEN j.event IS NULL THEN NULL ELSE j.reason END,
     error = CASE WHEN j.event IS NULL THEN NULL ELSE j.error END,
     event = coalesce(j.event, excluded.event)
-RETURNING j.job_id, j.claim_id IS NOT DISTINCT FROM %b::uuid, j.event, j.status, j.deliveries
+RETURNING j.job_id, j.claim_id IS NOT DISTINCT FROM $1::uuid, j.event, j.status, j.deliveries
 """
 
 # Register a job whose event has not come; a job that is known stays as it is.
@@ -74,6 +76,9 @@ WRITABLE = text("""
 TOUCH = text("UPDATE sume_jobs SET deliveries = deliveries WHERE job_id = ''")
 
 SCHEMA_VERSION = "0001"
+CLAIM_PREPARED = Prepared("claim", CLAIM)
+FORMATS = (BINARY, TEXT, *[BINARY] * 9)
+TRUE = b"\x01"
 
 
 @dataclass(slots=True)
@@ -95,6 +100,23 @@ class Fold:
                 self.conflict = f"status {event.status}"
 
 
+class Kept(NamedTuple):
+    """What stands in a row after a claim."""
+
+    first: bool
+    """This claim's event is the one that is kept."""
+    event: str
+    status: Status
+    deliveries: int
+
+
+def read(result: PGresult, row: int) -> tuple[str, Kept]:
+    """Return the job_id of one row that CLAIM returns, and what is kept there."""
+    job_id, first, event, status, deliveries = (result.get_value(row, column) or b"" for column in range(5))
+    kept = Kept(first == TRUE, event.decode(), cast("Status", status.decode()), int.from_bytes(deliveries, "big"))
+    return job_id.decode(), kept
+
+
 class Claiming:
     """The ReceivingStore on PostgreSQL."""
 
@@ -111,37 +133,35 @@ class Claiming:
         rows = self._claim(sorted(folds.items())) if folds else {}
         return [self._result(claim.event, folds[claim.event.job_id], rows[claim.event.job_id]) for claim in claims]
 
-    def _claim(self, folds: Sequence[tuple[str, Fold]]) -> dict[str, tuple[Any, ...]]:
+    def _claim(self, folds: Sequence[tuple[str, Fold]]) -> dict[str, Kept]:
         """Write the folds in the order of their keys, so that two batches cannot deadlock."""
-        events, claim_id = [fold.first for _, fold in folds], uuid4()
-        parameters: tuple[object, ...] = (
-            claim_id,
-            self._stale,
-            [event.job_id for event in events],
-            [event.name for event in events],
-            [event.status for event in events],
-            [event.payload for event in events],
-            [event.source for event in events],
-            [event.status_url for event in events],
-            [event.error for event in events],
-            [fold.conflict for _, fold in folds],
-            [fold.deliveries for _, fold in folds],
-            claim_id,
+        events = [fold.first for _, fold in folds]
+        values = (
+            uuid4().bytes,
+            f"{self._stale.total_seconds()} seconds".encode(),
+            text_array([event.job_id for event in events]),
+            text_array([event.name for event in events]),
+            text_array([event.status for event in events]),
+            text_array([event.payload for event in events]),
+            text_array([event.source for event in events]),
+            text_array([event.status_url for event in events]),
+            text_array([event.error for event in events]),
+            text_array([fold.conflict for _, fold in folds]),
+            int_array([fold.deliveries for _, fold in folds]),
         )
-        with self._database.driver_connection() as connection, connection.cursor(binary=True) as cursor:
-            cursor.execute(CLAIM, parameters, prepare=True)
-            return {row[0]: row for row in cursor}
+        with self._database.driver_connection() as connection:
+            result = CLAIM_PREPARED.run(connection, values, formats=FORMATS)
+            return dict(read(result, row) for row in range(result.ntuples))
 
     @staticmethod
-    def _result(event: Event, fold: Fold, row: tuple[Any, ...]) -> ClaimResult:
-        job_id, first, kept_event, kept_status, deliveries = row
+    def _result(event: Event, fold: Fold, kept: Kept) -> ClaimResult:
         return ClaimResult(
-            job_id=job_id,
-            new=first and event is fold.first,
-            event=kept_event,
-            status=kept_status,
-            deliveries=deliveries,
-            conflict=event.conflict is not None or (event.name, event.status) != (kept_event, kept_status),
+            job_id=event.job_id,
+            new=kept.first and event is fold.first,
+            event=kept.event,
+            status=kept.status,
+            deliveries=kept.deliveries,
+            conflict=event.conflict is not None or (event.name, event.status) != (kept.event, kept.status),
         )
 
     def expect(self, job_id: str, *, status_url: str | None, due_in: timedelta) -> bool:
