@@ -29,7 +29,7 @@ from shared.claims import open_store
 from shared.claims.store import Store
 from shared.config import Settings
 from shared.intake import Intake
-from shared.logs import get_logger
+from shared.logs import get_logger, written_once_a_turn
 from shared.metrics import Metrics
 from shared.queue import Queue, open_queue
 from shared.views import secret_tags
@@ -67,7 +67,8 @@ def create_app(
         readiness = Readiness({"database": database, "redis": redis})
         duties = (tally.write_forever(), watch.look_forever(), readiness.tell_forever())
         periodic = [asyncio.create_task(duty) for duty in duties]
-        yield
+        with written_once_a_turn(asyncio.get_running_loop().call_soon):
+            yield
         for task in periodic:
             task.cancel()
             with suppress(asyncio.CancelledError):

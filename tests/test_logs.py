@@ -1,5 +1,6 @@
 """The log pipeline strikes out every secret, however it comes (I9)."""
 
+import asyncio
 import io
 import json
 import logging
@@ -158,6 +159,36 @@ def test_a_log_that_cannot_be_written_fails_nothing(
     monkeypatch.setattr("sys.stderr", Full())
     logs.configure(make_settings(), process="test")
     logs.get_logger().info("job.done")
+
+
+@pytest.mark.usefixtures("_logging_as_before")
+def test_info_lines_of_a_turn_are_written_together(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is no info, or comes from another thread, waits for nothing; the order within a thread stays."""
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    logs.configure(make_settings(), process="test")
+
+    def told() -> list[str]:
+        return [json.loads(line)["event"] for line in stderr.getvalue().splitlines()]
+
+    async def story() -> None:
+        with logs.written_once_a_turn(asyncio.get_running_loop().call_soon):
+            logs.get_logger().info("a.done")
+            logs.get_logger().info("b.done")
+            assert told() == []
+            await asyncio.to_thread(logs.get_logger().info, "thread.done")
+            assert sorted(told()) == ["a.done", "b.done", "thread.done"]
+            logs.get_logger().info("c.done")
+            logs.get_logger().warning("d.failed")
+            assert told()[3:] == ["c.done", "d.failed"]
+            logs.get_logger().info("e.done")
+        assert told()[5:] == ["e.done"]
+        logs.get_logger().info("f.done")
+        assert told()[6:] == ["f.done"]
+
+    asyncio.run(story())
 
 
 def raise_with_cause() -> None:
