@@ -40,6 +40,14 @@ def test_an_error_is_psycopgs_with_its_code(database_url: str) -> None:
         assert refused.run(connection, (struct.pack("!i", 1),), formats=(BINARY,)).ntuples == 1
 
 
+def test_a_session_that_was_anothers_can_be_used(database_url: str) -> None:
+    """A pooler may hand over a session in which a statement of this name is prepared already."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for _ in range(2):
+            result = Prepared("claim", "SELECT 1").run(connection, (), formats=())
+            assert result.ntuples == 1
+
+
 def test_a_lost_connection_is_an_operational_error(database_url: str) -> None:
     """A server that hangs up has no code to give."""
     with psycopg.connect(database_url, autocommit=True) as connection:

@@ -1,5 +1,6 @@
 """A statement spoken to libpq itself, for the one place where psycopg's cursors cost more than the statement."""
 
+import secrets
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +25,8 @@ class Prepared:
     """
 
     def __init__(self, name: str, query: str) -> None:
-        self._name, self._query = name.encode(), query.encode()
+        # Never the same twice: a pooler may give us a session in which somebody like us has prepared before.
+        self._name, self._query = f"{name}_{secrets.token_hex(4)}".encode(), query.encode()
         self._prepared_on: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
     def run(self, connection: psycopg.Connection[Any], values: Sequence[bytes], *, formats: Sequence[int]) -> PGresult:
