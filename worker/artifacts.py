@@ -43,6 +43,18 @@ def store_artifacts(  # noqa: PLR0913 - each is another part of an attempt
     """
     alone = len(artifacts) == 1
     unrecorded: list[StoredArtifact] = []
+
+    def keep(artifact: StoredArtifact) -> None:
+        """Record a file whose name is durable; told of only then, so that an attempt that begins anew tells it once."""
+        record(artifact)
+        get_logger().info(
+            "artifact.published",
+            job_id=lease.job_id,
+            attempt=lease.attempt,
+            path=artifact.path,
+            bytes=artifact.bytes,
+        )
+
     with manifest_begun(publisher.storage, lease=lease, check=check) as write_manifest:
         stored = publish_all(
             artifacts,
@@ -50,13 +62,13 @@ def store_artifacts(  # noqa: PLR0913 - each is another part of an attempt
             publish=partial(publisher.publish, lease=lease, circuits=circuits, before_manifest=alone),
             concurrency=concurrency,
             stop=StopSignal(check),
-            record=unrecorded.append if alone else record,
+            record=unrecorded.append if alone else keep,
         )
         # The name of a single file becomes durable with that of its manifest, and only then it may be recorded (I8):
         # to sync their folder once instead of twice takes a job a tenth less time.
         write_manifest(stored, settle=alone)
     for artifact in unrecorded:
-        record(artifact)
+        keep(artifact)
     return tuple(stored)
 
 
@@ -87,7 +99,6 @@ def publish_all(
                     log.info("artifact.kept", path=artifact.path, bytes=artifact.bytes)
                 else:
                     record(artifact)
-                    log.info("artifact.published", path=artifact.path, bytes=artifact.bytes)
                 stored.append(artifact)
         except BaseException:  # a lost lease, a shutdown, or RQ's timeout, which a signal raises in this thread
             stop.set()

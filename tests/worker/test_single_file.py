@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.worker.bench import FIRST, Bench
 
@@ -62,15 +63,17 @@ def test_a_single_file_is_recorded_before_its_handler_runs(bench: Bench) -> None
 
 
 def test_a_single_file_without_its_manifest_is_kept_for_the_next_attempt(bench: Bench) -> None:
-    """It is whole, whoever recorded it or not, and is not fetched again."""
+    """It is whole, whoever recorded it or not, is not fetched again, and is told of once."""
     job = bench.claim("job_demo", artifacts=[FIRST])
     manifest = Path(bench.pipeline.tools.locate("job_demo/manifest.json"))
     manifest.mkdir(parents=True)
-    bench.attempt()
-    assert bench.outcome() == ("claimed", "storage_failed", 1)
-    manifest.rmdir()
-    bench.due()
-    bench.attempt()
+    with capture_logs() as lines:
+        bench.attempt()
+        assert bench.outcome() == ("claimed", "storage_failed", 1)
+        manifest.rmdir()
+        bench.due()
+        bench.attempt()
+    assert [line["event"] for line in lines].count("artifact.published") == 1
     assert bench.outcome() == ("done", None, 2)
     paths = [request.path for request in bench.sume.media_requests.all()]
     assert paths.count(job.artifacts[0].path) == 1  # type: ignore[union-attr]  # bytes are hosted as a File
