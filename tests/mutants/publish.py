@@ -59,8 +59,8 @@ MUTANTS = (
     publish(
         "a single file is recorded before its name is synced",
         "worker/artifacts.py",
-        "record=unrecorded.append if alone else record,",
-        "record=record,",
+        "record=unrecorded.append if alone else keep,",
+        "record=keep,",
         (SINGLE,),
     ),
     publish(
