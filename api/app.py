@@ -16,6 +16,7 @@ from api.gauges import GaugeReader
 from api.group_commit import GroupCommit
 from api.guard import OperatorApiOff
 from api.health import Probe, health_routes
+from api.journal import Journal
 from api.lane import Lane
 from api.openapi import ReceiverApp
 from api.operator import Operator, operator_routes
@@ -42,7 +43,7 @@ COUNT_WITHIN = timedelta(seconds=1)
 
 def create_app(
     settings: Settings, *, store: Store | None = None, queue: Queue | None = None, metrics: Metrics | None = None
-) -> FastAPI:
+) -> ReceiverApp:
     """Return the receiver; nothing is connected before it is needed, so a database that is away stops nothing."""
     time_limit = settings.seconds("webhook_timeout")
     # Two pools: no question of an operator, however slow, takes a connection from the claims.
@@ -85,8 +86,7 @@ def create_app(
         store=claims,
         group_commit=group_commit,
         lane=records,
-        tally=tally,
-        metrics=metrics,
+        journal=Journal(tally=tally, metrics=metrics),
     )
     app = ReceiverApp(
         settings,

@@ -1,12 +1,15 @@
-"""One connection of a client, cut when a request does not arrive whole in time."""
+"""One connection of a client: cut when a request does not arrive whole in time, short-cut when it does at once."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from api.answers import error_body
+from api.webhook import PATH, Webhook
 
 HEADERS_LIMIT = 65_536
 GRACE = timedelta(seconds=1)
@@ -14,15 +17,22 @@ GRACE = timedelta(seconds=1)
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """Bounds what uvicorn does not: the time a request may take to arrive, and the size of its headers."""
+    """Bounds what uvicorn does not: the time a request may take to arrive, and the size of its headers.
+
+    A delivery that arrives in one piece, as nearly all do, is handed to the webhook without a task.
+    """
 
     time_limit: ClassVar[timedelta]
+    webhook: ClassVar[Webhook]
 
     _arriving = True
     """A request is wanted or half here; False from its last byte to the end of its answer."""
     _headers_size = 0
     _headers_complete = False
     _deadline: asyncio.TimerHandle | None = None
+    _parsing = False
+    _held: tuple[RequestResponseCycle, Any] | None = None
+    """A request whose headers are here, until the end of what was read with them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the clock for the first request."""
@@ -32,7 +42,10 @@ class BoundedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Let uvicorn parse it, within limits."""
         self._headers_size += len(data)
+        self._parsing = True
         super().data_received(data)
+        self._parsing = False
+        self._start_held()
         if not self._headers_complete and self._headers_size > HEADERS_LIMIT:
             self.transport.close()
         self._watch()
@@ -63,6 +76,32 @@ class BoundedConnection(HttpToolsProtocol):
         """Note the last byte of a request."""
         self._arriving = False
         super().on_message_complete()
+        self._start_held()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Start a request; one for the webhook that may still be arriving is held until what was read is parsed."""
+        if self._parsing and cycle.more_body and cycle.scope["path"] == PATH:
+            self._held = cycle, app
+        elif not self._take_whole(cycle):
+            self.start_task(cycle, app)
+
+    def start_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Let an ASGI app answer a request in a task, as uvicorn does."""
+        super()._start_asgi_task(cycle, app)
+
+    def _start_held(self) -> None:
+        if self._held is not None:
+            (cycle, app), self._held = self._held, None
+            if not self._take_whole(cycle):
+                self.start_task(cycle, app)
+
+    def _take_whole(self, cycle: RequestResponseCycle) -> bool:
+        """Hand a whole delivery to the webhook, when nothing about its connection is out of the ordinary."""
+        if cycle.more_body or cycle.scope["path"] != PATH or cycle.waiting_for_100_continue or cycle.disconnected:
+            return False
+        if self.flow.write_paused:  # the client does not read: its next answer must wait
+            return False
+        return self.webhook.take_whole(cycle.scope, bytes(cycle.body), WholeRequest(self, cycle))  # type: ignore[arg-type] # uvicorn's own type of the same
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
@@ -94,7 +133,34 @@ class BoundedConnection(HttpToolsProtocol):
             self.transport.close()
 
 
-def bounded_connection(webhook_timeout: timedelta) -> type[asyncio.Protocol]:
+@dataclass(frozen=True, slots=True)
+class WholeRequest:
+    """Answers one request that is here with all its bytes."""
+
+    connection: BoundedConnection
+    cycle: RequestResponseCycle
+
+    def accept(self) -> None:
+        """Answer 204, as the cycle would."""
+        cycle = self.cycle
+        if cycle.disconnected:
+            return
+        parts = [STATUS_LINE[204]]
+        for name, value in cycle.default_headers:
+            parts += (name, b": ", value, b"\r\n")
+        parts.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        cycle.transport.write(b"".join(parts))
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+    def run(self, app: ASGIApp) -> None:
+        """Let an ASGI app answer."""
+        self.connection.start_task(self.cycle, app)
+
+
+def bounded_connection(webhook_timeout: timedelta, *, webhook: Webhook) -> type[asyncio.Protocol]:
     """Return the class of connections for a server whose requests must arrive within `webhook_timeout`."""
-    attributes: dict[str, Any] = {"time_limit": webhook_timeout + GRACE}
+    attributes: dict[str, Any] = {"time_limit": webhook_timeout + GRACE, "webhook": webhook}
     return type("BoundedConnection", (BoundedConnection,), attributes)

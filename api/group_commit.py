@@ -26,14 +26,40 @@ CAPACITY = 4096
 """Claims that may wait; more is an overload, answered at once so that Sume tries again."""
 
 Outcome: TypeAlias = ClaimResult | StoreUnavailableError
+Settle: TypeAlias = Callable[[Outcome], None]
+"""Told on the event loop what became of a claim, once."""
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One request that waits for its claim; its future is touched on the event loop alone."""
+    """One request that waits for its claim; touched on the event loop alone."""
 
     event: Event
-    future: asyncio.Future[ClaimResult]
+    settle: Settle
+    timer: asyncio.TimerHandle | None = None
+    settled: bool = False
+
+    def tell(self, outcome: Outcome) -> None:
+        """Tell the request what became of its claim, unless it was told already; a defect in it is its own."""
+        if self.settled:
+            return
+        self.settled = True
+        if self.timer is not None:
+            self.timer.cancel()
+        try:
+            self.settle(outcome)
+        except Exception:  # noqa: BLE001 - the others of the batch must be told
+            get_logger().exception("claim.unanswered", job_id=self.event.job_id)
+
+    def give_up(self) -> None:
+        """Let the request go on without its claim, when it has waited for too long."""
+        self.tell(StoreUnavailableError("the database did not answer in time"))
+
+    def leave(self) -> None:
+        """Wait no longer: a request that was cancelled takes no place in a batch."""
+        self.settled = True
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 @dataclass(slots=True, eq=False)
@@ -80,22 +106,31 @@ class GroupCommit:
 
         It waits until `deadline`, which is in the event loop's time, or for as long as the writers try.
         """
+        future: asyncio.Future[ClaimResult] = asyncio.get_running_loop().create_future()
+        waiter = self.begin(event, partial(settle_future, future), deadline=deadline)
+        try:
+            return await future
+        finally:
+            waiter.leave()
+
+    def begin(self, event: Event, settle: Settle, *, deadline: float | None = None) -> Waiter:
+        """Claim without a task that waits; `settle` is called when the claim is durable, or may not be.
+
+        Raises StoreUnavailableError where so many wait that it cannot be begun; then `settle` is not called.
+        """
         if len(self._waiting) >= self._capacity:
             raise StoreUnavailableError("too many deliveries wait for the database")
         loop = asyncio.get_running_loop()
-        waiter = Waiter(event, loop.create_future())
-        # One timer, where asyncio.timeout would add a context manager and a task's cancellation: 3 µs of 70.
-        timer = None if deadline is None else loop.call_at(deadline, give_up, waiter.future)
+        waiter = Waiter(event, settle)
+        if deadline is not None:
+            # One timer, where asyncio.timeout would add a context manager and a task's cancellation: 3 µs of 70.
+            waiter.timer = loop.call_at(deadline, waiter.give_up)
         self._waiting.append(waiter)
         if not self._dispatch_scheduled:
             # At the end of this turn of the loop, so that every request that is ready now joins the batch.
             self._dispatch_scheduled = True
             loop.call_soon(self._dispatch)
-        try:
-            return await waiter.future
-        finally:
-            if timer is not None:
-                timer.cancel()
+        return waiter
 
     def _dispatch(self) -> None:
         """Begin a batch when none is under way that will soon be done."""
@@ -125,7 +160,7 @@ class GroupCommit:
         batch: list[Waiter] = []
         while self._waiting and len(batch) < BATCH_LIMIT:
             waiter = self._waiting.popleft()
-            if not waiter.future.done():  # given up meanwhile: answered 503, so Sume sends it again
+            if not waiter.settled:  # given up meanwhile: answered 503, so Sume sends it again
                 batch.append(waiter)
         return batch
 
@@ -136,12 +171,7 @@ class GroupCommit:
         self._idle_writers += 1
         self._dispatch()  # first, so that the next batch is written while this one is answered
         for waiter, outcome in zip(flight.batch, writing.result(), strict=True):
-            if waiter.future.done():
-                continue
-            if isinstance(outcome, ClaimResult):
-                waiter.future.set_result(outcome)
-            else:
-                waiter.future.set_exception(StoreUnavailableError(str(outcome)))
+            waiter.tell(outcome)
 
     def _break_stuck_batch(self) -> None:
         get_logger().warning("claim.interrupted", seconds=self._time_limit)
@@ -185,7 +215,11 @@ class GroupCommit:
         self._lane.close()
 
 
-def give_up(future: asyncio.Future[ClaimResult]) -> None:
-    """Let a claim's request go on without it, when it has waited for too long."""
-    if not future.done():
-        future.set_exception(StoreUnavailableError("the database did not answer in time"))
+def settle_future(future: asyncio.Future[ClaimResult], outcome: Outcome) -> None:
+    """Give a claim's outcome to a task that may not wait any more."""
+    if future.done():
+        return
+    if isinstance(outcome, ClaimResult):
+        future.set_result(outcome)
+    else:
+        future.set_exception(StoreUnavailableError(str(outcome)))

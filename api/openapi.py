@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from api.answers import REFUSALS
-from api.webhook import PATH
+from api.webhook import PATH, Webhook
 from shared.claims.records import JobPage, JobRecord, Stats
 from shared.config import Settings
 from shared.event import EVENT_NAMES
@@ -171,15 +171,15 @@ class ReceiverApp(FastAPI):
     FastAPI's layers do nothing for a plain ASGI endpoint, and took a quarter of the time of a delivery.
     """
 
-    def __init__(self, settings: Settings, *, webhook: ASGIApp, **options: Any) -> None:
+    def __init__(self, settings: Settings, *, webhook: Webhook, **options: Any) -> None:
         super().__init__(**options)
         self._settings = settings
-        self._webhook = webhook
+        self.webhook = webhook
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan."""
         if scope["type"] == "http" and scope["path"] == PATH:
-            await self._webhook(scope, receive, send)
+            await self.webhook(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 

@@ -16,6 +16,7 @@ from api.app import create_app
 from api.connection import bounded_connection
 from api.garbage import leave_what_stays
 from api.public import PublicPort
+from api.webhook import Webhook
 from shared.config import Settings
 from shared.logs import get_logger
 from shared.metrics import Metrics
@@ -82,20 +83,23 @@ def serve(
     """
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are told by us
     app = create_app(settings, metrics=Metrics(shared_folder=metrics_folder))
+    webhook = app.webhook
     if len(listeners) > 1:
         server = ReceiverServer(
-            configured(PublicPort(app), settings), parent=parent, ops=configured(app, settings, lifespan="off")
+            configured(PublicPort(app), settings, webhook=webhook),
+            parent=parent,
+            ops=configured(app, settings, webhook=webhook, lifespan="off"),
         )
     else:
-        server = ReceiverServer(configured(app, settings), parent=parent)
+        server = ReceiverServer(configured(app, settings, webhook=webhook), parent=parent)
     server.run(sockets=listeners)
     get_logger().info("api.stopped")
     return 0 if server.started else 1
 
 
-def configured(app: ASGIApp, settings: Settings, *, lifespan: Literal["on", "off"] = "on") -> Config:
+def configured(app: ASGIApp, settings: Settings, *, webhook: Webhook, lifespan: Literal["on", "off"] = "on") -> Config:
     """Return uvicorn's settings for one port."""
-    http: Any = bounded_connection(settings.seconds("webhook_timeout"))
+    http: Any = bounded_connection(settings.seconds("webhook_timeout"), webhook=webhook)
     return Config(
         app,
         loop="uvloop",

@@ -4,37 +4,43 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.answers import INTERNAL_ERROR, REFUSALS, ErrorResponse, send_accepted, send_refusal
-from api.body import ClientGoneError, discard_rest, read_body
-from api.checks import Checks, Headers
-from api.group_commit import GroupCommit
+from api.answers import INTERNAL_ERROR, ErrorResponse, send_accepted, send_refusal
+from api.body import ClientGoneError, discard_rest, read_body, too_large
+from api.checks import Checks
+from api.group_commit import GroupCommit, Outcome
+from api.journal import Journal
 from api.lane import Lane
-from api.tally import Tally
 from shared.claims.store import ReceivingStore
 from shared.config import Settings
 from shared.errors import DeliveryError, QuarantinedError, StoreUnavailableError
 from shared.event import Event
-from shared.logs import get_logger
-from shared.metrics import Metrics
 from shared.sume.payload import Ping, Quarantined, parse_delivery
 
 PATH = "/webhooks/sume"
-LOGGED_NAMES = 50
-SERVER_FAULTS = 500
 
 T = TypeVar("T")
 
-log = get_logger()
+
+class Answering(Protocol):
+    """Answers the one request it was made for."""
+
+    def accept(self) -> None:
+        """Answer 204."""
+        ...
+
+    def run(self, app: ASGIApp) -> None:
+        """Let an ASGI app answer."""
+        ...
 
 
 class Webhook:
     """The receiver as a plain ASGI endpoint: 2xx is answered only after the claim is durable (I3)."""
 
-    def __init__(  # noqa: PLR0913 - wired once, by create_app
+    def __init__(
         self,
         settings: Settings,
         *,
@@ -42,15 +48,13 @@ class Webhook:
         store: ReceivingStore,
         group_commit: GroupCommit,
         lane: Lane,
-        tally: Tally,
-        metrics: Metrics,
+        journal: Journal,
     ) -> None:
         self._checks = checks
         self._store = store
         self._group_commit = group_commit
         self._lane = lane
-        self._tally = tally
-        self._metrics = metrics
+        self._journal = journal
         self._limit = settings.webhook_max_bytes
         self._time_limit = settings.webhook_timeout_seconds
 
@@ -59,17 +63,15 @@ class Webhook:
         try:
             code = await self._take(scope, receive, started=started)
         except ClientGoneError:
-            log.info("delivery.abandoned", seconds=elapsed(started))
+            self._journal.abandoned(started=started)
         except DeliveryError as error:
-            self._note_refusal(error, scope["headers"], started=started)
+            self._journal.refused(error, scope["headers"], started=started)
             await answer_refusal(error, receive, send)
-        except Exception:
-            log.exception("delivery.failed", seconds=elapsed(started))
-            self._metrics.delivery_answered("internal_error")
+        except Exception as error:  # noqa: BLE001 - logged, and answered so that Sume delivers again
+            self._journal.failed(error, started=started)
             await ErrorResponse(500, "internal_error", INTERNAL_ERROR)(scope, receive, send)
         else:
-            self._metrics.delivery_answered(code)
-            self._tally.accepted()
+            self._journal.accepted(code)
             await send_accepted(send)
 
     async def _take(self, scope: Scope, receive: Receive, *, started: float) -> str:
@@ -78,7 +80,7 @@ class Webhook:
         self._checks.check_announced(scope["method"], scope["headers"])
         signatures, timestamp = self._checks.read_signature(scope["headers"])
         body = await read_body(receive, limit=self._limit, deadline=deadline)
-        self._tally.signed(self._checks.check_signature(signatures, timestamp, body))
+        self._journal.signed(self._checks.check_signature(signatures, timestamp, body))
         try:
             delivery = parse_delivery(body)
         except QuarantinedError as error:
@@ -86,8 +88,7 @@ class Webhook:
             raise
         match delivery:
             case Ping():
-                self._tally.tested()
-                log.info("delivery.tested", seconds=elapsed(started))
+                self._journal.tested(started=started)
                 return "tested"
             case Quarantined(reason=reason):
                 await self._quarantine(body, reason=reason, deadline=deadline, started=started)
@@ -101,38 +102,60 @@ class Webhook:
             result = await self._group_commit.claim(event, deadline=deadline)
         except StoreUnavailableError as error:
             raise not_stored() from error
-        if not result.new and result.deliveries > 1:
-            self._tally.redelivered()
-        log.info(
-            "delivery.accepted",
-            job_id=event.job_id,
-            event_named=event.name,
-            new=result.new,
-            deliveries=result.deliveries,
-            seconds=elapsed(started),
-        )
+        self._journal.claimed(event, result, started=started)
 
     async def _quarantine(self, body: bytes, *, reason: str, deadline: float, started: float) -> None:
         """Keep a genuine body that cannot be claimed, before it is answered."""
         await stored(self._submit(partial(self._store.quarantine, body, reason=reason)), deadline=deadline)
-        log.warning("delivery.quarantined", reason=reason, bytes=len(body), seconds=elapsed(started))
+        self._journal.quarantined(body, reason=reason, started=started)
 
     async def _submit(self, call: partial[None]) -> None:
         await self._lane.submit(call)
 
-    def _note_refusal(self, error: DeliveryError, headers: Headers, *, started: float) -> None:
-        self._metrics.delivery_answered(error.code)
-        names = header_names(headers)
-        self._tally.refused(error.code, headers=names)
-        cause = error.__cause__
-        note = log.info if REFUSALS[error.code] < SERVER_FAULTS else log.warning
-        note(
-            "delivery.refused",
-            code=error.code,
-            problem=str(cause if isinstance(cause, StoreUnavailableError) else error),
-            headers=names,
-            seconds=elapsed(started),
-        )
+    def take_whole(self, scope: Scope, body: bytes, answering: Answering) -> bool:
+        """Claim an event of which every byte is here, and answer through `answering` when that is durable (I3).
+
+        False for everything but a genuine event that can be claimed now: nothing was done or noted then, and
+        `__call__` finds the same. What it does is what `__call__` does, without a task, its coroutines and ASGI's
+        messages.
+        """
+        started = time.monotonic()
+        deadline = asyncio.get_running_loop().time() + self._time_limit
+        try:
+            tags, event = self._read_whole(scope, body)
+            if event is None:
+                return False
+            settle = partial(self._answer_whole, event, scope, answering, started)
+            self._group_commit.begin(event, settle, deadline=deadline)
+        except Exception:  # noqa: BLE001 - the other way meets it again, and tells of it
+            return False
+        self._journal.signed(tags)
+        return True
+
+    def _read_whole(self, scope: Scope, body: bytes) -> tuple[list[str], Event | None]:
+        """Return which secrets signed a delivery, and its event where it is one; raises DeliveryError."""
+        self._checks.check_announced(scope["method"], scope["headers"])
+        signatures, timestamp = self._checks.read_signature(scope["headers"])
+        if len(body) > self._limit:
+            raise too_large(self._limit)
+        tags = self._checks.check_signature(signatures, timestamp, body)
+        delivery = parse_delivery(body)
+        return tags, delivery if isinstance(delivery, Event) else None
+
+    def _answer_whole(self, event: Event, scope: Scope, answering: Answering, started: float, outcome: Outcome) -> None:
+        try:
+            if isinstance(outcome, StoreUnavailableError):
+                error = not_stored()
+                error.__cause__ = outcome
+                self._journal.refused(error, scope["headers"], started=started)
+                answering.run(partial(refuse, error))
+                return
+            self._journal.claimed(event, outcome, started=started)
+            self._journal.accepted("accepted")
+            answering.accept()
+        except Exception as error:  # noqa: BLE001 - logged, and answered so that Sume delivers again
+            self._journal.failed(error, started=started)
+            answering.run(ErrorResponse(500, "internal_error", INTERNAL_ERROR))
 
 
 async def stored(writing: Awaitable[T], *, deadline: float) -> T:
@@ -153,6 +176,11 @@ def not_stored() -> DeliveryError:
     )
 
 
+async def refuse(error: DeliveryError, _scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer as an ASGI app that refuses whatever it is asked."""
+    await answer_refusal(error, receive, send)
+
+
 async def answer_refusal(error: DeliveryError, receive: Receive, send: Send) -> None:
     """Answer; one whose body is too large to read is answered before it has sent everything."""
     if error.code != "body_too_large":
@@ -161,13 +189,3 @@ async def answer_refusal(error: DeliveryError, receive: Receive, send: Send) -> 
     await send_refusal(send, error, more_body=True)
     await discard_rest(receive)
     await send({"type": "http.response.body"})
-
-
-def header_names(headers: Headers) -> list[str]:
-    """Return the names of the headers received, bounded, never a value (I9)."""
-    return [name[:100].decode("latin-1") for name, _ in headers[:LOGGED_NAMES]]
-
-
-def elapsed(started: float) -> float:
-    """Return the seconds since `started`, as logged."""
-    return round(time.monotonic() - started, 4)

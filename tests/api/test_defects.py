@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from api.checks import Checks
 from api.group_commit import GroupCommit
+from api.journal import Journal
 from api.lane import Lane
 from api.tally import Tally
 from api.webhook import Webhook
@@ -38,8 +39,7 @@ def test_an_error_nobody_foresaw_is_answered_500_in_our_shape(make_settings: Mak
         store=cast("ReceivingStore", None),
         group_commit=cast("GroupCommit", BrokenCommit()),
         lane=lane,
-        tally=Tally(FakeCounters(), lane=lane, within=timedelta(seconds=1)),
-        metrics=metrics,
+        journal=Journal(tally=Tally(FakeCounters(), lane=lane, within=timedelta(seconds=1)), metrics=metrics),
     )
     body = body_of()
 
