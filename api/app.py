@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from api.checks import Checks
+from api.claim_writers import ClaimWriters
 from api.drainer import Drainer
 from api.error_handlers import answer_errors_in_one_shape
 from api.gauges import GaugeReader
@@ -32,7 +33,7 @@ from shared.config import Settings
 from shared.intake import Intake
 from shared.logs import get_logger, written_once_a_turn
 from shared.metrics import Metrics
-from shared.queue import Queue, open_queue
+from shared.queue import LoopQueue, Queue, open_queue
 from shared.views import secret_tags
 
 PATIENCE_SHARE = 0.6
@@ -51,9 +52,17 @@ def create_app(
     answers = store or open_store(settings)
     queue = queue or open_queue(settings)
     metrics = metrics or Metrics()
-    drainer = Drainer(queue, metrics=metrics)
+    drainer = Drainer(LoopQueue(settings), metrics=metrics)
     intake = Intake(claims, drainer)
-    group_commit = GroupCommit(intake.claim, interrupt=claims.interrupt, metrics=metrics, time_limit=time_limit)
+    writers = ClaimWriters(
+        intake.claim,
+        follow=intake.follow,
+        open_connection=claims.open_claim_connection,
+        interrupt=claims.interrupt,
+        metrics=metrics,
+        time_limit=time_limit,
+    )
+    group_commit = GroupCommit(writers, time_limit=time_limit)
     records = Lane("record-writer", threads=2, capacity=256)
     questions = Lane("operator", threads=4, capacity=64)
     tally = Tally(claims, lane=records, within=COUNT_WITHIN)
@@ -75,9 +84,8 @@ def create_app(
             with suppress(asyncio.CancelledError):
                 await task
         # No request is left: everything that was answered 2xx is committed, and only messages and counts remain.
-        drained = asyncio.to_thread(drainer.close, within=DRAIN_WITHIN)
-        await asyncio.gather(drained, tally.write(), database.finish(), redis.finish())
-        for closing in (group_commit, records, questions, database, redis, watch, claims, answers, queue):
+        await asyncio.gather(drainer.close(within=DRAIN_WITHIN), tally.write(), database.finish(), redis.finish())
+        for closing in (writers, records, questions, database, redis, watch, claims, answers, queue):
             closing.close()
 
     webhook = Webhook(

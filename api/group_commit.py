@@ -1,31 +1,26 @@
 """Group commit: whatever arrived while the last batch was being written is the next batch."""
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TypeAlias
 
-from api.lane import Lane
+from api.claim_writers import WRITERS, ClaimWriters, Outcome
 from shared.claims.records import ClaimResult
 from shared.errors import StoreUnavailableError
 from shared.event import Event
 from shared.logs import get_logger
-from shared.metrics import Metrics
 
 BATCH_LIMIT = 64
-WRITERS = 2
-"""Batches in flight at most: one that waits for a lock or a dead connection does not hold up everybody."""
 HELD_UP_AFTER = timedelta(milliseconds=20)
 """A second batch is begun when the first takes so long, or leaves a full batch waiting; else one larger batch is
 better than two smaller ones: a sixth more claims a second."""
 CAPACITY = 4096
 """Claims that may wait; more is an overload, answered at once so that Sume tries again."""
 
-Outcome: TypeAlias = ClaimResult | StoreUnavailableError
 Settle: TypeAlias = Callable[[Outcome], None]
 """Told on the event loop what became of a claim, once."""
 
@@ -73,29 +68,24 @@ class Flight:
 
 
 class GroupCommit:
-    """Turns single claims into batches for `Intake.claim`, which blocks.
+    """Turns single claims into batches.
 
-    Belongs to one event loop: only the writing itself happens in threads, so nothing here needs a lock. A request
-    that is cancelled takes nothing from the others; a claim that is being written then stays written.
+    Belongs to one event loop, so nothing here needs a lock. A request that is cancelled takes nothing from the
+    others; a claim that is being written then stays written.
     """
 
     def __init__(
         self,
-        claim_events: Callable[[Sequence[Event]], list[ClaimResult]],
+        writers: ClaimWriters,
         *,
-        interrupt: Callable[[], None],
-        metrics: Metrics,
         time_limit: timedelta,
         capacity: int = CAPACITY,
         held_up_after: timedelta = HELD_UP_AFTER,
     ) -> None:
-        self._claim_events = claim_events
-        self._interrupt = interrupt
-        self._metrics = metrics
+        self._writers = writers
         self._time_limit = time_limit.total_seconds()
         self._capacity = capacity
         self._held_up_after = held_up_after.total_seconds()
-        self._lane = Lane("claim-writer", threads=WRITERS, capacity=WRITERS)
         self._idle_writers = WRITERS
         self._prompt = 0
         self._waiting: deque[Waiter] = deque()
@@ -139,16 +129,15 @@ class GroupCommit:
             batch = self._next_batch()
             if not batch:
                 break
+            loop = asyncio.get_running_loop()
             flight = Flight(batch)
-            writing = self._lane.submit(partial(self._write, [waiter.event for waiter in batch]))
-            loop = writing.get_loop()
             flight.timers = (
                 loop.call_later(self._held_up_after, self._pass_by, flight),
-                loop.call_later(self._time_limit, self._break_stuck_batch),
+                loop.call_later(self._time_limit, self._writers.interrupt),
             )
             self._idle_writers -= 1
             self._prompt += 1
-            writing.add_done_callback(partial(self._settle, flight))
+            self._writers.write([waiter.event for waiter in batch], partial(self._settle, flight))
 
     def _pass_by(self, flight: Flight) -> None:
         """Wait no longer for a batch that is held up."""
@@ -164,55 +153,14 @@ class GroupCommit:
                 batch.append(waiter)
         return batch
 
-    def _settle(self, flight: Flight, writing: asyncio.Future[list[Outcome]]) -> None:
+    def _settle(self, flight: Flight, outcomes: list[Outcome]) -> None:
         for timer in flight.timers:
             timer.cancel()
         self._prompt -= flight.prompt
         self._idle_writers += 1
         self._dispatch()  # first, so that the next batch is written while this one is answered
-        for waiter, outcome in zip(flight.batch, writing.result(), strict=True):
+        for waiter, outcome in zip(flight.batch, outcomes, strict=True):
             waiter.tell(outcome)
-
-    def _break_stuck_batch(self) -> None:
-        get_logger().warning("claim.interrupted", seconds=self._time_limit)
-        self._interrupt()
-
-    def _write(self, events: list[Event]) -> list[Outcome]:
-        """Write one batch, in a writer thread; one row that cannot be written now fails alone."""
-        started = time.monotonic()
-        outcomes = self._attempt(events)
-        if len(events) > 1 and isinstance(outcomes[0], StoreUnavailableError) and outcomes[0].reachable:
-            outcomes = self._write_singly(events, deadline=started + self._time_limit)
-        self._metrics.batch_written(len(events), seconds=time.monotonic() - started)
-        claimed = [outcome for outcome in outcomes if isinstance(outcome, ClaimResult)]
-        new = sum(result.new for result in claimed)
-        conflicts = sum(result.conflict for result in claimed)
-        self._metrics.claims_committed(new=new, duplicate=len(claimed) - new, conflicts=conflicts)
-        return outcomes
-
-    def _write_singly(self, events: list[Event], *, deadline: float) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        for event in events:
-            if time.monotonic() >= deadline:
-                outcomes.append(StoreUnavailableError("other claims of the batch took too long"))
-            else:
-                outcomes += self._attempt([event])
-        return outcomes
-
-    def _attempt(self, events: list[Event]) -> list[Outcome]:
-        """Claim the events in one statement: all of them, or none."""
-        try:
-            return list(self._claim_events(events))
-        except StoreUnavailableError as error:
-            return [error] * len(events)
-        except Exception as error:  # noqa: BLE001 - a defect must fail its own row, not the writer thread
-            if len(events) == 1:
-                get_logger().exception("claim.failed", job_id=events[0].job_id)
-            return [StoreUnavailableError(f"{type(error).__name__} while claiming", reachable=True)] * len(events)
-
-    def close(self) -> None:
-        """Let the writers end after what they are writing; call it when no request is left."""
-        self._lane.close()
 
 
 def settle_future(future: asyncio.Future[ClaimResult], outcome: Outcome) -> None:

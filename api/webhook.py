@@ -11,7 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.answers import INTERNAL_ERROR, ErrorResponse, send_accepted, send_refusal
 from api.body import ClientGoneError, discard_rest, read_body, too_large
 from api.checks import Checks
-from api.group_commit import GroupCommit, Outcome
+from api.claim_writers import Outcome
+from api.group_commit import GroupCommit
 from api.journal import Journal
 from api.lane import Lane
 from shared.claims.store import ReceivingStore

@@ -37,6 +37,11 @@ class Intake:
         Raises StoreUnavailableError; then nothing was enqueued.
         """
         results = self._store.claim_many([Claim(event) for event in events])
+        self.follow(events, results)
+        return results
+
+    def follow(self, events: Sequence[Event], results: Sequence[ClaimResult]) -> None:
+        """Enqueue what is new of claims that are stored, and tell of contradictions."""
         self.enqueue([Message(r.job_id, r.event, r.status, 1) for r in results if r.new])  # I3: only after the commit
         for event, result in zip(events, results, strict=True):
             if result.conflict:
@@ -49,7 +54,6 @@ class Intake:
                     status_named=event.status,
                     named_by=event.source,
                 )
-        return results
 
     def enqueue(self, messages: Sequence[Message]) -> bool:
         """Send messages for stored claims; False when Redis is away, which the sweep repairs (I1)."""

@@ -5,9 +5,9 @@ that was not said to be. Time is the database's, so that a process whose clock j
 `tests/conformance` is the definition a store is held to.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from uuid import UUID
 
 from shared.claims.hosts import CircuitStore, HostStore
@@ -30,7 +30,36 @@ from shared.claims.states import Reason
 from shared.claims.storages import StorageStore
 from shared.claims.waits import WaitStore
 from shared.claims.watch import AlertStore, WatchStore
+from shared.errors import StoreUnavailableError
 from shared.event import StoredArtifact
+
+ClaimsDone: TypeAlias = Callable[[list[ClaimResult] | StoreUnavailableError], None]
+"""Told what became of a batch."""
+
+
+class ClaimConnection(Protocol):
+    """A connection over which an event loop claims without a thread. It belongs to the loop that first used it."""
+
+    def ready(self) -> bool:
+        """Whether a batch can be begun: none is under way, and the database has not hung up."""
+        ...
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is closed, or the database hung up: it will never be ready again."""
+        ...
+
+    def begin(self, claims: Sequence[Claim], done: ClaimsDone) -> None:
+        """Claim as `claim_many` does, and call `done` from the loop, once; a second batch may begin from there.
+
+        Raises when nothing was sent; `done` is not called then, nor after `close`. It waits for as long as the
+        database takes: `ReceivingStore.interrupt` ends that.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the connection up; call it on the loop. What is under way may be stored or not."""
+        ...
 
 
 class ReceivingStore(Protocol):
@@ -42,6 +71,13 @@ class ReceivingStore(Protocol):
         Exactly one claim of any number for a job_id is new, in this batch, this process and all others (I4).
         A job_id may stand in a batch several times: the first is claimed, the others count.
         All rows are stored or none: a caller whose batch fails claims its rows singly.
+        """
+        ...
+
+    def open_claim_connection(self) -> ClaimConnection:
+        """Return a connection for claims from an event loop; this waits, and belongs into a thread.
+
+        Close it before the store.
         """
         ...
 
@@ -66,7 +102,7 @@ class ReceivingStore(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Break every claim_many that hangs, from another thread: it raises StoreUnavailableError at once.
+        """Break every claim that hangs, from any thread: it fails with StoreUnavailableError at once.
 
         Whether its rows were stored is unknown then; Sume's next delivery finds out.
         """

@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from api.group_commit import WRITERS
+from api.claim_writers import WRITERS
 from shared.claims.records import ClaimResult
 from shared.errors import StoreUnavailableError
 from tests.api.fakes import FakeClaims, event

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from api.group_commit import BATCH_LIMIT, WRITERS, GroupCommit
+from api.claim_writers import WRITERS, ClaimWriters
+from api.group_commit import BATCH_LIMIT, GroupCommit
 from shared.claims.records import ClaimResult
 from shared.errors import StoreUnavailableError
 from shared.event import Event
@@ -24,18 +25,11 @@ async def committing(
     held_up_after: timedelta = timedelta(milliseconds=1),
 ) -> AsyncIterator[GroupCommit]:
     """Run a group commit and end its threads."""
-    commit = GroupCommit(
-        claims.claim,
-        interrupt=claims.interrupt,
-        metrics=Metrics(),
-        time_limit=time_limit,
-        capacity=capacity,
-        held_up_after=held_up_after,
-    )
+    writers = ClaimWriters(claims.claim, interrupt=claims.interrupt, metrics=Metrics(), time_limit=time_limit)
     try:
-        yield commit
+        yield GroupCommit(writers, time_limit=time_limit, capacity=capacity, held_up_after=held_up_after)
     finally:
-        commit.close()
+        writers.close()
 
 
 async def held_up(claims: FakeClaims, commit: GroupCommit) -> list[asyncio.Task[ClaimResult]]:

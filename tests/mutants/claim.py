@@ -24,7 +24,7 @@ MUTANTS = (
     claim(
         "every delivery of a batch is new",
         SQL,
-        "new=kept.first and event is fold.first",
+        "new=kept.first and event is self._folds[event.job_id].first",
         "new=kept.first",
         (f"{CLAIMING}test_a_batch_may_hold_a_job_several_times",),
     ),
@@ -52,8 +52,8 @@ MUTANTS = (
     claim(
         "the last event of a batch wins",
         SQL,
-        "fold = folds.setdefault(claim.event.job_id, Fold(claim.event))",
-        "fold = folds[claim.event.job_id] = Fold(claim.event)",
+        "fold = self._folds.setdefault(claim.event.job_id, Fold(claim.event))",
+        "fold = self._folds[claim.event.job_id] = Fold(claim.event)",
         (f"{CLAIMING}test_a_conflict_inside_one_batch_is_seen", f"{CLAIMING}test_a_batch_may_hold_a_job_several_times"),
     ),
     claim(
@@ -80,8 +80,8 @@ MUTANTS = (
     claim(
         "two batches lock their rows in different orders",
         SQL,
-        "self._claim(sorted(folds.items()))",
-        "self._claim(list(folds.items()))",
+        "for job_id in sorted(self._folds)]",
+        "for job_id in self._folds]",
         (f"{CLAIMING}test_two_batches_in_opposite_order_do_not_deadlock",),
     ),
     claim(

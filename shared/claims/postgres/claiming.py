@@ -117,6 +117,50 @@ def read(result: PGresult, row: int) -> tuple[str, Kept]:
     return job_id.decode(), kept
 
 
+class Batch:
+    """Claims of one statement: its values in the order of their keys, so that two batches cannot deadlock."""
+
+    def __init__(self, claims: Sequence[Claim]) -> None:
+        self._claims = claims
+        self._folds: dict[str, Fold] = {}
+        for claim in claims:
+            fold = self._folds.setdefault(claim.event.job_id, Fold(claim.event))
+            fold.add(claim.event)
+
+    def values(self, *, stale: timedelta) -> Sequence[bytes]:
+        """Return the values of CLAIM; raises UnicodeEncodeError for what is no text."""
+        folds = [self._folds[job_id] for job_id in sorted(self._folds)]
+        events = [fold.first for fold in folds]
+        return (
+            uuid4().bytes,
+            f"{stale.total_seconds()} seconds".encode(),
+            text_array([event.job_id for event in events]),
+            text_array([event.name for event in events]),
+            text_array([event.status for event in events]),
+            text_array([event.payload for event in events]),
+            text_array([event.source for event in events]),
+            text_array([event.status_url for event in events]),
+            text_array([event.error for event in events]),
+            text_array([fold.conflict for fold in folds]),
+            int_array([fold.deliveries for fold in folds]),
+        )
+
+    def results(self, rows: PGresult) -> list[ClaimResult]:
+        """Return what became of each claim, in the order given."""
+        kept = dict(read(rows, row) for row in range(rows.ntuples))
+        return [self._result(claim.event, kept[claim.event.job_id]) for claim in self._claims]
+
+    def _result(self, event: Event, kept: Kept) -> ClaimResult:
+        return ClaimResult(
+            job_id=event.job_id,
+            new=kept.first and event is self._folds[event.job_id].first,
+            event=kept.event,
+            status=kept.status,
+            deliveries=kept.deliveries,
+            conflict=event.conflict is not None or (event.name, event.status) != (kept.event, kept.status),
+        )
+
+
 class Claiming:
     """The ReceivingStore on PostgreSQL."""
 
@@ -126,43 +170,12 @@ class Claiming:
 
     def claim_many(self, claims: Sequence[Claim]) -> list[ClaimResult]:
         """See ReceivingStore.claim_many."""
-        folds: dict[str, Fold] = {}
-        for claim in claims:
-            fold = folds.setdefault(claim.event.job_id, Fold(claim.event))
-            fold.add(claim.event)
-        rows = self._claim(sorted(folds.items())) if folds else {}
-        return [self._result(claim.event, folds[claim.event.job_id], rows[claim.event.job_id]) for claim in claims]
-
-    def _claim(self, folds: Sequence[tuple[str, Fold]]) -> dict[str, Kept]:
-        """Write the folds in the order of their keys, so that two batches cannot deadlock."""
-        events = [fold.first for _, fold in folds]
-        values = (
-            uuid4().bytes,
-            f"{self._stale.total_seconds()} seconds".encode(),
-            text_array([event.job_id for event in events]),
-            text_array([event.name for event in events]),
-            text_array([event.status for event in events]),
-            text_array([event.payload for event in events]),
-            text_array([event.source for event in events]),
-            text_array([event.status_url for event in events]),
-            text_array([event.error for event in events]),
-            text_array([fold.conflict for _, fold in folds]),
-            int_array([fold.deliveries for _, fold in folds]),
-        )
+        if not claims:
+            return []
+        batch = Batch(claims)
+        values = batch.values(stale=self._stale)
         with self._database.driver_connection() as connection:
-            result = CLAIM_PREPARED.run(connection, values, formats=FORMATS)
-            return dict(read(result, row) for row in range(result.ntuples))
-
-    @staticmethod
-    def _result(event: Event, fold: Fold, kept: Kept) -> ClaimResult:
-        return ClaimResult(
-            job_id=event.job_id,
-            new=kept.first and event is fold.first,
-            event=kept.event,
-            status=kept.status,
-            deliveries=kept.deliveries,
-            conflict=event.conflict is not None or (event.name, event.status) != (kept.event, kept.status),
-        )
+            return batch.results(CLAIM_PREPARED.run(connection, values, formats=FORMATS))
 
     def expect(self, job_id: str, *, status_url: str | None, due_in: timedelta) -> bool:
         """See ReceivingStore.expect."""

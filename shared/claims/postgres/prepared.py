@@ -29,13 +29,21 @@ class Prepared:
         self._name, self._query = f"{name}_{secrets.token_hex(4)}".encode(), query.encode()
         self._prepared_on: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
+    def prepare(self, connection: psycopg.Connection[Any]) -> None:
+        """Prepare it on a connection, unless it is prepared there; raises psycopg.Error."""
+        if connection not in self._prepared_on:
+            checked(connection, connection.pgconn.prepare(self._name, self._query), ExecStatus.COMMAND_OK)
+            self._prepared_on.add(connection)
+
     def run(self, connection: psycopg.Connection[Any], values: Sequence[bytes], *, formats: Sequence[int]) -> PGresult:
         """Return the rows, all values binary; waits without the interpreter's lock. Raises psycopg.Error."""
-        wire = connection.pgconn
-        if connection not in self._prepared_on:
-            checked(connection, wire.prepare(self._name, self._query), ExecStatus.COMMAND_OK)
-            self._prepared_on.add(connection)
-        return checked(connection, wire.exec_prepared(self._name, values, formats, BINARY), ExecStatus.TUPLES_OK)
+        self.prepare(connection)
+        result = connection.pgconn.exec_prepared(self._name, values, formats, BINARY)
+        return checked(connection, result, ExecStatus.TUPLES_OK)
+
+    def send(self, connection: psycopg.Connection[Any], values: Sequence[bytes], *, formats: Sequence[int]) -> None:
+        """Begin a run on a connection where it is prepared, without waiting for the rows. Raises psycopg.Error."""
+        connection.pgconn.send_query_prepared(self._name, values, formats, BINARY)
 
 
 def checked(connection: psycopg.Connection[Any], result: PGresult, wanted: ExecStatus) -> PGresult:

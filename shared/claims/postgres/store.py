@@ -6,6 +6,7 @@ from shared.claims.postgres.claiming import Claiming
 from shared.claims.postgres.database import Database
 from shared.claims.postgres.hosts import Hosts
 from shared.claims.postgres.leasing import Leasing
+from shared.claims.postgres.loop_connection import LoopConnection
 from shared.claims.postgres.operating import Operating
 from shared.claims.postgres.quarantine import Quarantining
 from shared.claims.postgres.reporting import Reporting
@@ -26,6 +27,10 @@ class PostgresStore(Claiming, Leasing, Sweeping, Operating, Reporting, Quarantin
             database_url, statement_timeout_ms=int(milliseconds), lock_timeout_ms=int(milliseconds / 3)
         )
         self._stale = stale
+
+    def open_claim_connection(self) -> LoopConnection:
+        """See ReceivingStore.open_claim_connection."""
+        return LoopConnection(self._database, stale=self._stale)
 
     def close(self) -> None:
         """See Store.close."""
