@@ -1,5 +1,6 @@
 """Stand-ins for the store and the queue that a test can hold up, break and look into."""
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -55,19 +56,25 @@ class FakeQueue:
     """Remembers what it was sent; `gate` holds it up, `problem` breaks it."""
 
     def __init__(self) -> None:
-        self.gate = threading.Event()
+        self.gate = asyncio.Event()
         self.gate.set()
-        self.entered = threading.Semaphore(0)
+        self.entered = asyncio.Semaphore(0)
         self.problem: Exception | None = None
         self.batches: list[list[str]] = []
+        self.closed = False
 
-    def enqueue_many(self, messages: Sequence[Message]) -> None:
+    async def send(self, messages: Sequence[Message]) -> None:
         """Take the messages, or raise."""
+        problem = self.problem
         self.entered.release()
-        assert self.gate.wait(PATIENCE_SECONDS)
-        if self.problem is not None:
-            raise self.problem
+        await self.gate.wait()
+        if problem is not None:
+            raise problem
         self.batches.append([message.job_id for message in messages])
+
+    async def close(self) -> None:
+        """Remember that it was closed."""
+        self.closed = True
 
     @property
     def sent(self) -> list[str]:
