@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from api.claim_writers import WRITERS, ClaimWriters
-from api.group_commit import BATCH_LIMIT, GroupCommit
+from api.group_commit import BATCH_LIMIT, FEW, GroupCommit
 from shared.claims.records import ClaimResult
 from shared.errors import StoreUnavailableError
 from shared.event import Event
@@ -69,14 +69,32 @@ def test_what_arrives_during_a_write_is_the_next_batch() -> None:
     run(story)
 
 
-def test_a_second_batch_is_begun_when_the_first_leaves_a_full_one_waiting() -> None:
+def test_a_claim_does_not_wait_for_a_few_others() -> None:
+    """While few claims are under way the next one is begun at once, as far as there are writers."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        claims.gate.clear()
+        async with committing(claims, held_up_after=timedelta(hours=1)) as commit:
+            tasks = [asyncio.create_task(commit.claim(event(f"few-{n}"))) for n in range(FEW)]
+            assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            tasks.append(asyncio.create_task(commit.claim(event("alone"))))
+            assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            claims.gate.set()
+            await asyncio.gather(*tasks)
+        assert [len(batch) for batch in claims.batches] == [FEW, 1]
+
+    run(story)
+
+
+def test_beside_many_a_second_batch_is_begun_when_it_is_full() -> None:
     """Until then what waits is left to grow, unless the first batch is held up."""
 
     async def story() -> None:
         claims = FakeClaims()
         claims.gate.clear()
         async with committing(claims, held_up_after=timedelta(hours=1)) as commit:
-            tasks = [asyncio.create_task(commit.claim(event("first")))]
+            tasks = [asyncio.create_task(commit.claim(event(f"first-{n}"))) for n in range(FEW + 1)]
             assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
             tasks += [asyncio.create_task(commit.claim(event(f"more-{n}"))) for n in range(BATCH_LIMIT - 1)]
             await asyncio.sleep(0)
@@ -86,7 +104,7 @@ def test_a_second_batch_is_begun_when_the_first_leaves_a_full_one_waiting() -> N
             assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
             claims.gate.set()
             await asyncio.gather(*tasks)
-        assert [len(batch) for batch in claims.batches] == [1, BATCH_LIMIT]
+        assert [len(batch) for batch in claims.batches] == [FEW + 1, BATCH_LIMIT]
 
     run(story)
 
