@@ -146,6 +146,7 @@ def see(
             claims.gate.clear()
         async with serving(settings, claims, capacity=capacity) as receiver:
             resting = await sending(receiver)
+            claimed = list(claims.claimed)
             claims.gate.set()
             await receiver.tally.write()
             shown = receiver.metrics.render(Gauges()).decode().splitlines()
@@ -156,7 +157,7 @@ def see(
                 deliveries_counted=[line for line in shown if line.startswith("sume_deliveries_total")],
                 counts=receiver.counters.counts,
                 details=receiver.counters.details,
-                claimed=list(claims.claimed),
+                claimed=claimed,
                 quarantined=claims.quarantined,
                 tasks=receiver.tasks.made,
             )

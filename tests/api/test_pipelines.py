@@ -21,14 +21,15 @@ def test_deliveries_behind_one_another_are_answered_in_their_order(settings: Set
     """Genuine ones and refused ones, all of one read: each has its answer, and each genuine one its claim."""
     genuine = [request(body_of(f"job-{number}")) for number in range(4)]
     unsigned, unknown = request(body_of(), headers=[]), request(body_of("job_x", "job.exploded"))
-    sent = [*genuine[:2], unsigned, genuine[2], request(b"{"), unknown, genuine[3], unsigned]
+    elsewhere = request(body_of(), line=b"POST /webhooks/other HTTP/1.1")
+    sent = [*genuine[:2], unsigned, genuine[2], request(b"{"), unknown, genuine[3], elsewhere, unsigned]
 
     async def story() -> None:
         async with serving(settings) as receiver:
             transport = receiver.connect()
             await receiver.send(transport, b"".join(sent))
             await receiver.answered(len(sent))
-            assert statuses(transport) == [204, 204, 401, 204, 400, 204, 204, 401]
+            assert statuses(transport) == [204, 204, 401, 204, 400, 204, 204, 404, 401]
             assert receiver.claims.batches == [["job-0"], ["job-1"], ["job-2"], ["job-3"]]
             assert receiver.tasks.made == len(sent) - len(genuine)
             assert rests(transport)

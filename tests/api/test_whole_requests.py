@@ -7,7 +7,7 @@ from api.journal import Journal
 from shared.config import Settings
 from shared.errors import DeliveryError, StoreUnavailableError
 from shared.metrics import Gauges
-from tests.api.harness import Headers, body_of, run
+from tests.api.harness import Headers, body_of, run, signed
 from tests.api.wire import ACCEPTED, StoredClaims, clocks, deliveries, request, rests, serving, statuses
 from tests.conftest import MakeSettings
 
@@ -32,6 +32,24 @@ def test_nothing_is_answered_before_the_claim_is_durable(settings: Settings) -> 
             await receiver.answered(1)
             assert transport.written == ACCEPTED + b"\r\n"
             assert receiver.tasks.made == 0
+
+    run(story)
+
+
+def test_what_is_signed_only_in_part_is_no_delivery(settings: Settings) -> None:
+    """A body whose first part would be genuine is not taken for that when the rest comes later, and is refused."""
+    genuine = body_of()
+    sent = request(genuine + b" ", headers=signed(genuine))
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            transport = receiver.connect()
+            await receiver.send(transport, sent[:-1])
+            assert receiver.tasks.made == 1
+            await receiver.send(transport, sent[-1:])
+            await receiver.answered(1)
+            assert statuses(transport) == [401]
+            assert receiver.claims.batches == []
 
     run(story)
 

@@ -31,6 +31,8 @@ from tests.api.harness import Headers, body_of, signed
 from tests.api.test_group_commit import committing
 
 DATE = (b"date", b"Thu, 01 Jan 1970 00:00:00 GMT")
+ONE_AT_A_TIME = timedelta(hours=1)
+"""No batch is begun while another is under way: a claim that was sent first is settled first."""
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 ACCEPTED = b"HTTP/1.1 204 No Content\r\n%s: %s\r\n" % DATE
 """The answer to a delivery, but for the end of its headers."""
@@ -229,7 +231,7 @@ async def serving(
     claims, metrics, counters, complaints = claims or StoredClaims(), Metrics(), FakeCounters(), Complaints()
     lane = Lane("records", threads=1, capacity=16)
     tally = Tally(counters, lane=lane, within=timedelta(seconds=20))
-    async with committing(claims, capacity=capacity) as group_commit:
+    async with committing(claims, capacity=capacity, held_up_after=ONE_AT_A_TIME) as group_commit:
         webhook = Webhook(
             settings,
             checks=Checks(settings, unix_seconds=clock.unix_seconds),
