@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from api.journal import Journal
 from shared.config import Settings
 from tests.api.harness import body_of, run
 from tests.api.wire import ACCEPTED, deliveries, request, rests, serving, statuses
@@ -103,25 +102,18 @@ def test_a_delivery_that_becomes_whole_during_the_claim_before_it_is_answered(se
 
 def test_a_client_that_does_not_read_is_answered_no_further(settings: Settings) -> None:
     """Once its transport asks to pause, one more is claimed and waits, and no more than one read is taken besides."""
-    accepted = asyncio.Semaphore(0)
-
-    class Heard(Journal):
-        def accepted(self, code: str) -> None:
-            super().accepted(code)
-            accepted.release()
 
     async def story() -> None:
-        async with serving(settings, journal=Heard) as receiver:
+        async with serving(settings) as receiver:
             transport = receiver.connect()
             transport.high_water = 3 * len(ACCEPTED)
             await receiver.send(transport, deliveries(20))
-            for _ in range(4):
-                await asyncio.wait_for(accepted.acquire(), 20)
+            await receiver.noted(4)
             for _ in range(100):  # turns of the loop: whatever would be begun is begun
                 await asyncio.sleep(0)
             assert (len(statuses(transport)), receiver.claims.deliveries.total()) == (3, 4)
             await receiver.send(transport, request(body_of("job-20")))
-            assert (transport.reading, receiver.claims.deliveries.total(), accepted.locked()) == (False, 4, True)
+            assert (transport.reading, receiver.claims.deliveries.total(), receiver.tally.noted) == (False, 4, 4)
             while receiver.state.total_requests < 21:
                 transport.read()
                 await receiver.until(

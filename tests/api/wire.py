@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,8 +32,6 @@ from tests.api.harness import Headers, body_of, signed
 from tests.api.test_group_commit import committing
 
 DATE = (b"date", b"Thu, 01 Jan 1970 00:00:00 GMT")
-ONE_AT_A_TIME = timedelta(hours=1)
-"""No batch is begun while another is under way: a claim that was sent first is settled first."""
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 ACCEPTED = b"HTTP/1.1 204 No Content\r\n%s: %s\r\n" % DATE
 """The answer to a delivery, but for the end of its headers."""
@@ -58,6 +57,8 @@ class StoredClaims(FakeClaims):
     def __init__(self, problem: Callable[[Sequence[Event]], Exception | None] = lambda _events: None) -> None:
         super().__init__(problem)
         self.claimed: list[Event] = []
+        self.stored = threading.Semaphore(0)
+        """Released for each claim."""
         self.quarantined: list[tuple[bytes, str]] = []
 
     def _claim_one(self, claimed: Event) -> ClaimResult:
@@ -65,6 +66,7 @@ class StoredClaims(FakeClaims):
         kept = next(event for event in self.claimed if event.job_id == claimed.job_id)
         counted = super()._claim_one(kept)
         conflict = kept.name != claimed.name
+        self.stored.release()
         return ClaimResult(kept.job_id, counted.new, kept.name, kept.status, counted.deliveries, conflict=conflict)
 
     def quarantine(self, body: bytes, *, reason: str) -> None:
@@ -145,6 +147,31 @@ class Complaints(logging.Handler):
         self.heard.append(record.getMessage())
 
 
+class HeardTally(Tally):
+    """Says when something is counted."""
+
+    def __init__(self, counters: FakeCounters, *, lane: Lane, changed: asyncio.Event) -> None:
+        super().__init__(counters, lane=lane, within=timedelta(seconds=20))
+        self.counters = counters
+        self.noted = 0
+        """Deliveries that were accepted or refused."""
+        self._changed = changed
+
+    def accepted(self) -> None:
+        """Count, and say so."""
+        super().accepted()
+        self._note()
+
+    def refused(self, code: str, *, headers: Sequence[str]) -> None:
+        """Count, and say so."""
+        super().refused(code, headers=headers)
+        self._note()
+
+    def _note(self) -> None:
+        self.noted += 1
+        self._changed.set()
+
+
 class Tasks(set[asyncio.Task[None]]):
     """The tasks of a server that are under way, and how many it ever made."""
 
@@ -163,11 +190,10 @@ class Receiver:
     claims: StoredClaims
     config: Config
     metrics: Metrics
-    tally: Tally
-    counters: FakeCounters = field(default_factory=FakeCounters)
+    tally: HeardTally
+    changed: asyncio.Event
     tasks: Tasks = field(default_factory=Tasks)
     state: ServerState = field(default_factory=ServerState)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
     opened: list[FakeTransport] = field(default_factory=list)
 
     def connect(self) -> FakeTransport:
@@ -190,6 +216,10 @@ class Receiver:
         """Wait until so many requests are answered in all, and no task is left of them."""
         await self.until(lambda: self.state.total_requests >= count)
         await asyncio.gather(*self.tasks)
+
+    async def noted(self, count: int) -> None:
+        """Wait until so many deliveries are accepted or refused, whether anybody is left to be answered or not."""
+        await self.until(lambda: self.tally.noted >= count)
 
     async def claiming(self) -> None:
         """Wait until one more batch is being written."""
@@ -228,10 +258,10 @@ async def serving(
     journal: type[Journal] = Journal,
 ) -> AsyncIterator[Receiver]:
     """Run a receiver; at the end hang up on it, wait for all it does, and hold it to have done that quietly."""
-    claims, metrics, counters, complaints = claims or StoredClaims(), Metrics(), FakeCounters(), Complaints()
+    claims, metrics, changed, complaints = claims or StoredClaims(), Metrics(), asyncio.Event(), Complaints()
     lane = Lane("records", threads=1, capacity=16)
-    tally = Tally(counters, lane=lane, within=timedelta(seconds=20))
-    async with committing(claims, capacity=capacity, held_up_after=ONE_AT_A_TIME) as group_commit:
+    tally = HeardTally(FakeCounters(), lane=lane, changed=changed)
+    async with committing(claims, capacity=capacity) as group_commit:
         webhook = Webhook(
             settings,
             checks=Checks(settings, unix_seconds=clock.unix_seconds),
@@ -242,7 +272,7 @@ async def serving(
         )
         config = configured(PublicPort(webhook), settings, webhook=webhook)
         config.load()
-        receiver = Receiver(claims, config, metrics, tally, counters)
+        receiver = Receiver(claims, config, metrics, tally, changed)
         receiver.state.tasks, receiver.state.default_headers = receiver.tasks, [DATE]
         logging.getLogger().addHandler(complaints)
         try:
