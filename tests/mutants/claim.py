@@ -107,6 +107,13 @@ MUTANTS = (
         ("tests/api/test_deliveries.py::test_without_a_database_nothing_is_answered_2xx",),
     ),
     claim(
+        "204 is answered before the claim is stored, where it came in one piece",
+        "api/webhook.py",
+        "self._group_commit.begin(event, settle, deadline=deadline)",
+        "self._group_commit.begin(event, lambda _outcome: None, deadline=deadline); answering.accept()",
+        ("tests/api/test_whole_requests.py::test_nothing_is_answered_before_the_claim_is_durable",),
+    ),
+    claim(
         "a commit may be lost in a power cut",
         "shared/claims/postgres/database.py",
         "set_config('synchronous_commit', 'on', false)",

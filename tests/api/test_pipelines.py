@@ -1,0 +1,126 @@
+"""Deliveries that a client sends before it has the answers to those before them."""
+
+import asyncio
+
+import pytest
+
+from shared.config import Settings
+from tests.api.harness import body_of, run
+from tests.api.wire import ACCEPTED, deliveries, request, rests, serving, statuses
+from tests.conftest import MakeSettings
+
+
+@pytest.fixture
+def settings(make_settings: MakeSettings) -> Settings:
+    """Return the usual settings."""
+    return make_settings()
+
+
+def test_deliveries_behind_one_another_are_answered_in_their_order(settings: Settings) -> None:
+    """Genuine ones and refused ones, all of one read: each has its answer, and each genuine one its claim."""
+    genuine = [request(body_of(f"job-{number}")) for number in range(4)]
+    unsigned, unknown = request(body_of(), headers=[]), request(body_of("job_x", "job.exploded"))
+    elsewhere = request(body_of(), line=b"POST /webhooks/other HTTP/1.1")
+    sent = [*genuine[:2], unsigned, genuine[2], request(b"{"), unknown, genuine[3], elsewhere, unsigned]
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            transport = receiver.connect()
+            await receiver.send(transport, b"".join(sent))
+            await receiver.answered(len(sent))
+            assert statuses(transport) == [204, 204, 401, 204, 400, 204, 204, 404, 401]
+            assert receiver.claims.batches == [["job-0"], ["job-1"], ["job-2"], ["job-3"]]
+            assert receiver.tasks.made == len(sent) - len(genuine)
+            assert rests(transport)
+
+    run(story)
+
+
+def test_deliveries_behind_one_another_wait_for_the_claim_before_them(settings: Settings) -> None:
+    """The next one of a connection is begun when the one before is answered; meanwhile no more is read."""
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            receiver.claims.gate.clear()
+            transport = receiver.connect()
+            await receiver.send(transport, deliveries(3))
+            await receiver.claiming()
+            assert (transport.written, transport.reading) == (b"", False)
+            receiver.claims.gate.set()
+            await receiver.answered(3)
+            assert transport.written == (ACCEPTED + b"\r\n") * 3
+            assert transport.reading
+            assert receiver.claims.batches == [["job-0"], ["job-1"], ["job-2"]]
+            assert receiver.tasks.made == 0
+
+    run(story)
+
+
+@pytest.mark.parametrize("place", ["in its head", "after its head", "in its body"])
+def test_half_a_delivery_behind_a_whole_one_is_answered_when_it_is_whole(settings: Settings, place: str) -> None:
+    """The first is answered without it; meanwhile the clock of an arriving request runs for the other."""
+    second = request(body_of("job-second"))
+    head = second.index(b"\r\n\r\n") + 4
+    cut = {"in its head": head // 2, "after its head": head, "in its body": (head + len(second)) // 2}[place]
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            transport = receiver.connect()
+            await receiver.send(transport, request(body_of("job-first")) + second[:cut])
+            await receiver.until(lambda: receiver.state.total_requests)
+            assert transport.written == ACCEPTED + b"\r\n"
+            assert transport.protocol._deadline is not None
+            await receiver.send(transport, second[cut:])
+            await receiver.answered(2)
+            assert transport.written == (ACCEPTED + b"\r\n") * 2
+            assert receiver.claims.batches == [["job-first"], ["job-second"]]
+            assert receiver.tasks.made == (place != "in its head")
+            assert rests(transport)
+
+    run(story)
+
+
+def test_a_delivery_that_becomes_whole_during_the_claim_before_it_is_answered(settings: Settings) -> None:
+    """It waits for its turn, and is claimed without a task then."""
+    both = deliveries(2)
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            receiver.claims.gate.clear()
+            transport = receiver.connect()
+            for piece in (both[: len(both) // 2 + 20], both[len(both) // 2 + 20 :]):
+                await receiver.send(transport, piece)
+            await receiver.claiming()
+            receiver.claims.gate.set()
+            await receiver.answered(2)
+            assert transport.written == (ACCEPTED + b"\r\n") * 2
+            assert receiver.claims.batches == [["job-0"], ["job-1"]]
+            assert receiver.tasks.made == 0
+
+    run(story)
+
+
+def test_a_client_that_does_not_read_is_answered_no_further(settings: Settings) -> None:
+    """Once its transport asks to pause, one more is claimed and waits, and no more than one read is taken besides."""
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            transport = receiver.connect()
+            transport.high_water = 3 * len(ACCEPTED)
+            await receiver.send(transport, deliveries(20))
+            await receiver.noted(4)
+            for _ in range(100):  # turns of the loop: whatever would be begun is begun
+                await asyncio.sleep(0)
+            assert (len(statuses(transport)), receiver.claims.deliveries.total()) == (3, 4)
+            await receiver.send(transport, request(body_of("job-20")))
+            assert (transport.reading, receiver.claims.deliveries.total(), receiver.tally.noted) == (False, 4, 4)
+            while receiver.state.total_requests < 21:
+                transport.read()
+                await receiver.until(
+                    lambda: transport.protocol.flow.write_paused or receiver.state.total_requests == 21
+                )
+            assert statuses(transport) == [204] * 21
+            assert receiver.claims.batches == [[f"job-{number}"] for number in range(21)]
+            assert transport.reading
+
+    run(story)
