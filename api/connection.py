@@ -12,6 +12,8 @@ from api.answers import error_body
 from api.webhook import PATH, Webhook
 
 HEADERS_LIMIT = 65_536
+PIPELINE_LIMIT = 100
+"""Requests of one connection that may wait for the answer before theirs; uvicorn would queue whatever is sent."""
 GRACE = timedelta(seconds=1)
 """The webhook answers 408 itself; the connection is cut this much later."""
 
@@ -31,6 +33,8 @@ class BoundedConnection(HttpToolsProtocol):
     _headers_complete = False
     _deadline: asyncio.TimerHandle | None = None
     _parsing = False
+    _current: RequestResponseCycle | None = None
+    """The request that is answered now; those after it wait."""
     _held: tuple[RequestResponseCycle, Any] | None = None
     """A request whose headers are here, until the end of what was read with them."""
 
@@ -58,12 +62,25 @@ class BoundedConnection(HttpToolsProtocol):
         body = error_body("upgrade_not_supported", "Send the request without Connection: Upgrade.")
         head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
         self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-        self.cycle.disconnected = True  # what was begun for it is answered to nobody
-        self.cycle.message_event.set()
         self.transport.close()
+        self._answer_nobody()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, and hang up."""
+        super().send_400_response(msg)
+        self._answer_nobody()
+
+    def _answer_nobody(self) -> None:
+        """Let requests that are under way end without an answer; uvicorn would forget all but the last."""
+        for cycle in (self._current, self.cycle):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def on_message_begin(self) -> None:
-        """Note the first byte of a request."""
+        """Note the first byte of a request; one too many ends the connection."""
+        if len(self.pipeline) >= PIPELINE_LIMIT:
+            raise ValueError("too many requests were sent without waiting for an answer")  # answered 400 by uvicorn
         self._arriving, self._headers_complete, self._headers_size = True, False, 0
         super().on_message_begin()
 
@@ -71,6 +88,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Note the end of the headers."""
         self._headers_complete = True
         super().on_headers_complete()
+        self.headers = []  # trailers, which are no headers: RFC 9110, section 6.5
 
     def on_message_complete(self) -> None:
         """Note the last byte of a request."""
@@ -80,6 +98,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request; one for the webhook that may still be arriving is held until what was read is parsed."""
+        self._current = cycle
         if self._parsing and cycle.more_body and cycle.scope["path"] == PATH:
             self._held = cycle, app
         elif not self._take_whole(cycle):
@@ -107,6 +126,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Stop the clock."""
         self._forget()
         super().connection_lost(exc)
+        self._answer_nobody()
 
     def _watch(self) -> None:
         if not self._arriving:
@@ -143,7 +163,7 @@ class WholeRequest:
     def accept(self) -> None:
         """Answer 204, as the cycle would."""
         cycle = self.cycle
-        if cycle.disconnected:
+        if cycle.disconnected or cycle.transport.is_closing():
             return
         parts = [STATUS_LINE[204]]
         for name, value in cycle.default_headers:
@@ -157,6 +177,8 @@ class WholeRequest:
 
     def run(self, app: ASGIApp) -> None:
         """Let an ASGI app answer."""
+        if self.cycle.transport.is_closing():
+            return
         self.connection.start_task(self.cycle, app)
 
 

@@ -126,11 +126,10 @@ class Webhook:
             tags, event = self._read_whole(scope, body)
             if event is None:
                 return False
-            settle = partial(self._answer_whole, event, scope, answering, started)
+            settle = partial(self._answer_whole, event, tags, scope, answering, started)
             self._group_commit.begin(event, settle, deadline=deadline)
         except Exception:  # noqa: BLE001 - the other way meets it again, and tells of it
             return False
-        self._journal.signed(tags)
         return True
 
     def _read_whole(self, scope: Scope, body: bytes) -> tuple[list[str], Event | None]:
@@ -143,8 +142,17 @@ class Webhook:
         delivery = parse_delivery(body)
         return tags, delivery if isinstance(delivery, Event) else None
 
-    def _answer_whole(self, event: Event, scope: Scope, answering: Answering, started: float, outcome: Outcome) -> None:
+    def _answer_whole(
+        self,
+        event: Event,
+        tags: list[str],
+        scope: Scope,
+        answering: Answering,
+        started: float,
+        outcome: Outcome,
+    ) -> None:
         try:
+            self._journal.signed(tags)
             if isinstance(outcome, StoreUnavailableError):
                 error = not_stored()
                 error.__cause__ = outcome
@@ -155,8 +163,10 @@ class Webhook:
             self._journal.accepted("accepted")
             answering.accept()
         except Exception as error:  # noqa: BLE001 - logged, and answered so that Sume delivers again
-            self._journal.failed(error, started=started)
-            answering.run(ErrorResponse(500, "internal_error", INTERNAL_ERROR))
+            try:
+                self._journal.failed(error, started=started)
+            finally:
+                answering.run(ErrorResponse(500, "internal_error", INTERNAL_ERROR))
 
 
 async def stored(writing: Awaitable[T], *, deadline: float) -> T:

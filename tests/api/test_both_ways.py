@@ -45,6 +45,7 @@ def requests() -> dict[str, tuple[int, list[bytes]]]:
     body, other = body_of("job_b"), body_of("job_b", "job.failed", error={"code": "x", "message": "broke"})
     [signature, timestamp] = signed(body)
     repeated = b'{"event": "job.completed", "job_id": "job_a", "job_id": "job_b"}'
+    trailer = b"".join(b"%s: %s\r\n" % pair for pair in (signature, timestamp)) + b"\r\n"
     large = body_of("job_large", padding="x" * LIMIT)
     return {
         "completed": (1, [request(body)]),
@@ -74,6 +75,7 @@ def requests() -> dict[str, tuple[int, list[bytes]]]:
         "no JSON": (0, [request(b'{"event": ')]),
         "no UTF-8": (0, [request(b'{"event": "\xff"}')]),
         "empty": (0, [request(b"")]),
+        "signed in a trailer": (0, [request(body, b"Transfer-Encoding: chunked", headers=[])[:-2] + trailer]),
         "unsigned": (0, [request(body, headers=[])]),
         "no timestamp": (0, [request(body, headers=[signature])]),
         "signed twice": (0, [request(body, headers=[signature, signature, timestamp])]),

@@ -3,8 +3,11 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
+from api.connection import PIPELINE_LIMIT
 from shared.config import Settings
+from shared.metrics import Gauges
 from tests.api.harness import body_of, run
 from tests.api.wire import ACCEPTED, deliveries, request, rests, serving, statuses
 from tests.conftest import MakeSettings
@@ -124,3 +127,63 @@ def test_a_client_that_does_not_read_is_answered_no_further(settings: Settings) 
             assert transport.reading
 
     run(story)
+
+
+NO_HTTP = "Invalid HTTP request received."
+
+
+def test_a_client_cannot_fill_the_memory_with_requests(settings: Settings) -> None:
+    """Nobody sends so many without waiting for an answer: it is refused and hung up on before more of them are kept."""
+
+    async def story() -> None:
+        async with serving(settings, warned=[NO_HTTP]) as receiver:
+            receiver.claims.gate.clear()
+            transport = receiver.connect()
+            await receiver.send(transport, deliveries(1) + b"GET /livez HTTP/1.1\r\n\r\n" * 5_000)
+            assert statuses(transport) == [400]
+            assert transport.is_closing()
+            assert len(transport.protocol.pipeline) == PIPELINE_LIMIT
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("behind", "warned"),
+    [
+        (b"garbage\r\n\r\n", [NO_HTTP]),
+        (request(body_of("job-other"), b"Connection: Upgrade", b"Upgrade: h2c"), []),
+    ],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_refused_behind_a_delivery_costs_its_answer_and_not_its_claim(
+    settings: Settings,
+    behind: bytes,
+    warned: list[str],
+    whole: bool,  # noqa: FBT001 - parametrized
+) -> None:
+    """The connection is gone when the claim is durable: it is counted once, and no error of ours is logged."""
+    delivery = request(body_of("job-first"))
+
+    async def story() -> None:
+        async with serving(settings, warned=warned) as receiver:
+            receiver.claims.gate.clear()
+            transport = receiver.connect()
+            if whole:
+                await receiver.send(transport, delivery + deliveries(1) + behind)
+            else:
+                await receiver.send(transport, delivery[:-3])
+                await receiver.send(transport, delivery[-3:])
+                await receiver.claiming()
+                await receiver.send(transport, deliveries(1) + behind)
+            await receiver.until(lambda: transport.lost)
+            receiver.claims.gate.set()
+            await receiver.noted(1)
+            assert statuses(transport) == [400]
+            assert receiver.claims.batches == [["job-first"]]
+            shown = receiver.metrics.render(Gauges())
+            assert b'sume_deliveries_total{code="accepted"} 1.0' in shown
+            assert b"internal_error" not in shown
+
+    with capture_logs() as lines:
+        run(story)
+    assert [line["event"] for line in lines if line["log_level"] == "error"] == []

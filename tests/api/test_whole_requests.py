@@ -219,7 +219,15 @@ class RefusalsForgotten(Journal):
         raise ZeroDivisionError(f"{error} {headers} {started}")
 
 
-@pytest.mark.parametrize("journal", [ClaimsForgotten, AnswersForgotten, RefusalsForgotten])
+class SecretsForgotten(Journal):
+    """Fails to note which secrets signed."""
+
+    def signed(self, tags: list[str]) -> None:
+        """Fail."""
+        raise ZeroDivisionError(tags)
+
+
+@pytest.mark.parametrize("journal", [SecretsForgotten, ClaimsForgotten, AnswersForgotten, RefusalsForgotten])
 def test_a_defect_in_the_journal_is_answered_500(settings: Settings, journal: type[Journal]) -> None:
     """The client is told to send again and is kept; the one behind it is answered too."""
     problem = StoreUnavailableError("away") if journal is RefusalsForgotten else None
@@ -237,3 +245,27 @@ def test_a_defect_in_the_journal_is_answered_500(settings: Settings, journal: ty
     with capture_logs() as lines:
         run(story)
     assert [line["event"] for line in lines if line["log_level"] == "error"] == ["delivery.failed"] * 2
+
+
+class AllForgotten(SecretsForgotten):
+    """Fails to note even that."""
+
+    def failed(self, error: Exception, *, started: float) -> None:
+        """Fail."""
+        raise ZeroDivisionError(f"{error} {started}")
+
+
+def test_a_defect_that_cannot_even_be_told_is_answered_500(settings: Settings) -> None:
+    """Whatever fails, no client waits for ever."""
+
+    async def story() -> None:
+        async with serving(settings, journal=AllForgotten) as receiver:
+            transport = receiver.connect()
+            await receiver.send(transport, request(body_of("job-first")))
+            await receiver.answered(1)
+            assert statuses(transport) == [500]
+            assert rests(transport)
+
+    with capture_logs() as lines:
+        run(story)
+    assert [line["event"] for line in lines if line["log_level"] == "error"] == ["claim.unanswered"]
