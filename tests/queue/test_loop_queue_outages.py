@@ -121,11 +121,11 @@ def test_a_full_or_read_only_redis_is_an_error_of_ours(run: Run, fragile_setting
         async with sending(fragile_settings) as queue:
             await queue.send([NEXT])
             operator.config_set("maxmemory", 1)
-            assert "OutOfMemory" in await refused(queue, *[DEMO] * 128)
+            assert "OutOfMemory" in await refused(queue, *[DEMO] * 9)
             operator.config_set("maxmemory", 0)
             await queue.send([NEXT])
             operator.replicaof("127.0.0.1", "1")
-            assert "ReadOnly" in await refused(queue, *[DEMO] * 128)
+            assert "ReadOnly" in await refused(queue, *[DEMO] * 9)
             operator.replicaof("NO", "ONE")
             await queue.send([NEXT])
 
