@@ -41,7 +41,7 @@ class ClaimConnection(Protocol):
     """A connection over which an event loop claims without a thread. It belongs to the loop that first used it."""
 
     def ready(self) -> bool:
-        """Whether a batch can be begun: none is under way, and the database has not hung up."""
+        """Whether a batch can be begun: none is under way, and the database has not hung up. Call it on the loop."""
         ...
 
     @property

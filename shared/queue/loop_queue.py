@@ -9,6 +9,7 @@ from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.claims.records import Message
@@ -33,9 +34,13 @@ class LoopQueue:
         self._connection: AbstractConnection | None = None
 
     async def send(self, messages: Sequence[Message]) -> None:
-        """Send the messages in one round trip, as `Queue.enqueue_many` does; raises QueueUnavailableError in time."""
+        """Send the messages, all or none, in one round trip as `Queue.enqueue_many` does.
+
+        Raises QueueUnavailableError in about a second; whether they were sent may be unknown then.
+        """
         # hiredis itself packs a command in 2 µs, where redis-py's own asyncio connection takes 14.
-        commands = [hiredis.pack_command(command) for command in self._writing.commands(messages)]  # type: ignore[arg-type] # typed for tuples of one
+        transaction = [("MULTI",), *self._writing.commands(messages), ("EXEC",)]
+        commands = [hiredis.pack_command(command) for command in transaction]  # type: ignore[arg-type] # typed for tuples of one
         with translated():
             used, connection = self._connection is not None, self._connection or self._make_connection()
             self._connection = connection
@@ -49,7 +54,7 @@ class LoopQueue:
     def _make_connection(self) -> AbstractConnection:
         pool: ConnectionPool = ConnectionPool.from_url(
             self._url,
-            socket_timeout=SOCKET_TIMEOUT_SECONDS,
+            socket_timeout=None,  # `exchange` bounds it; redis-py would swallow a cancellation while it sends
             socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
@@ -64,16 +69,24 @@ class LoopQueue:
                 await connection.disconnect(nowait=True)
 
 
-async def exchange(connection: AbstractConnection, commands: Sequence[bytes]) -> None:
-    """Send packed commands and read every answer; the connection is closed when any of it fails."""
+async def exchange(connection: AbstractConnection, transaction: Sequence[bytes]) -> None:
+    """Send a packed transaction and read every answer; the connection is closed when any of it fails."""
     try:
         async with asyncio.timeout(2 * SOCKET_TIMEOUT_SECONDS):
-            await connection.send_packed_command(b"".join(commands))
-            for _ in commands:
-                await connection.read_response(timeout=math.inf)  # the time limit above is for all of them
+            await connection.send_packed_command(b"".join(transaction))
+            for _ in transaction:
+                answer = await connection.read_response(timeout=math.inf)  # the time limit above is for all of them
+        raise_first(answer)  # that of EXEC
     except TimeoutError:
         await connection.disconnect(nowait=True)
         raise RedisTimeoutError("Redis did not answer in time") from None
     except BaseException:
         await connection.disconnect(nowait=True)
         raise
+
+
+def raise_first(answers: Sequence[object]) -> None:
+    """Raise the first error among the answers of a transaction."""
+    for answer in answers:
+        if isinstance(answer, RedisError):
+            raise answer

@@ -185,6 +185,18 @@ def test_a_server_that_hangs_up_on_an_idle_connection_is_noticed(own_postgres: P
     assert store.claim_many([Claim(event("job_c"))])[0].new
 
 
+def test_a_connection_that_was_hung_up_on_before_its_first_claim_is_lost(store: PostgresStore) -> None:
+    """From when it is first asked whether it is ready, it notices, so that another takes its place."""
+
+    async def story() -> None:
+        async with opened(store) as connection:
+            store.interrupt()
+            await until(lambda: not connection.ready())
+            await until(lambda: connection.lost)
+
+    run(story)
+
+
 def test_a_server_that_dies_in_the_middle_fails_the_batch_as_away(own_postgres: Postgres, store: PostgresStore) -> None:
     """Whether it was stored is unknown: the fault is no row's, the text holds no password, the connection is lost."""
 

@@ -45,18 +45,23 @@ class LoopConnection:
 
     def ready(self) -> bool:
         """See ClaimConnection.ready."""
+        self._attach()
         return not self.lost and self._batch is None and not self._arrived.poll(0)
 
     def begin(self, claims: Sequence[Claim], done: ClaimsDone) -> None:
         """See ClaimConnection.begin."""
         batch = Batch(claims)
         values = batch.values(stale=self._stale)
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            self._loop.add_reader(self._descriptor, self._read)
+        self._attach()
         CLAIM_PREPARED.send(self._connection, values, formats=FORMATS)
         self._batch, self._done, self._result = batch, done, None
         self._send()
+
+    def _attach(self) -> None:
+        """Hear from now on what the server says, its hanging up too."""
+        if self._loop is None and not self.lost:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._descriptor, self._read)
 
     def _send(self) -> None:
         """Give the kernel what it takes; the rest when it takes more."""
