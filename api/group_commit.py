@@ -91,6 +91,9 @@ class GroupCommit:
         self._idle_writers = WRITERS
         self._prompt = 0
         self._waiting: deque[Waiter] = deque()
+        self._behind: dict[str, list[Waiter]] = {}
+        """For each job that is being written, what came for it meanwhile: its row is locked until then."""
+        self._behind_count = 0
         self._dispatch_scheduled = False
 
     async def claim(self, event: Event, *, deadline: float | None = None) -> ClaimResult:
@@ -110,7 +113,7 @@ class GroupCommit:
 
         Raises StoreUnavailableError where so many wait that it cannot be begun; then `settle` is not called.
         """
-        if len(self._waiting) >= self._capacity:
+        if len(self._waiting) + self._behind_count >= self._capacity:
             raise StoreUnavailableError("too many deliveries wait for the database")
         loop = asyncio.get_running_loop()
         waiter = Waiter(event, settle)
@@ -131,6 +134,8 @@ class GroupCommit:
             batch = self._next_batch()
             if not batch:
                 break
+            for waiter in batch:
+                self._behind.setdefault(waiter.event.job_id, [])
             loop = asyncio.get_running_loop()
             flight = Flight(batch)
             flight.timers = (
@@ -151,8 +156,14 @@ class GroupCommit:
         batch: list[Waiter] = []
         while self._waiting and len(batch) < BATCH_LIMIT:
             waiter = self._waiting.popleft()
-            if not waiter.settled:  # given up meanwhile: answered 503, so Sume sends it again
+            if waiter.settled:  # given up meanwhile: answered 503, so Sume sends it again
+                continue
+            behind = self._behind.get(waiter.event.job_id)
+            if behind is None:
                 batch.append(waiter)
+            else:  # two batches with the same row would wait for each other's commit
+                behind.append(waiter)
+                self._behind_count += 1
         return batch
 
     def _settle(self, flight: Flight, outcomes: list[Outcome]) -> None:
@@ -161,9 +172,23 @@ class GroupCommit:
         if flight.prompt:
             self._prompt -= len(flight.batch)
         self._idle_writers += 1
+        for waiter, outcome in zip(flight.batch, outcomes, strict=True):
+            self._let_go(waiter.event.job_id, None if flight.prompt or isinstance(outcome, ClaimResult) else outcome)
         self._dispatch()  # first, so that the next batch is written while this one is answered
         for waiter, outcome in zip(flight.batch, outcomes, strict=True):
             waiter.tell(outcome)
+
+    def _let_go(self, job_id: str, error: StoreUnavailableError | None) -> None:
+        """Let what waited behind a job have its turn; where the job held its batch up, it would do so again."""
+        behind = self._behind.pop(job_id, None)
+        if not behind:
+            return
+        self._behind_count -= len(behind)
+        if error is None:
+            self._waiting.extendleft(reversed(behind))
+        else:
+            for waiter in behind:
+                waiter.tell(error)
 
 
 def settle_future(future: asyncio.Future[ClaimResult], outcome: Outcome) -> None:

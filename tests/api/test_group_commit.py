@@ -109,6 +109,74 @@ def test_beside_many_a_second_batch_is_begun_when_it_is_full() -> None:
     run(story)
 
 
+def test_what_comes_for_a_job_that_is_being_written_waits_behind_it_and_no_other_job_does() -> None:
+    """Its row is locked until then: a second batch with it would wait too, and hold up whatever is in it."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        claims.gate.clear()
+        async with committing(claims, held_up_after=timedelta(hours=1)) as commit:
+            names = ["same", "same", "other", "same"]
+            tasks = []
+            for name in names:
+                tasks.append(asyncio.create_task(commit.claim(event(name))))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            for _ in range(2):
+                assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            claims.gate.set()
+            results = await asyncio.gather(*tasks)
+        assert sorted(claims.batches) == [["other"], ["same"], ["same", "same"]]
+        assert [result.deliveries for result in results] == [1, 2, 1, 3]
+
+    run(story)
+
+
+@pytest.mark.parametrize(("held_up", "tried"), [(True, 1), (False, 1 + 1 + 3)])
+def test_what_waits_behind_a_job_that_held_its_batch_up_fails_with_it(held_up: bool, tried: int) -> None:  # noqa: FBT001 - parametrized
+    """A row that somebody locks costs one wait, not one for each delivery; what fails at once is tried again."""
+
+    async def story() -> None:
+        claims = FakeClaims(failing("locked", StoreUnavailableError("lock timeout", reachable=True)))
+        claims.gate.clear()
+        passed_by = timedelta(0) if held_up else timedelta(hours=1)
+        async with committing(claims, held_up_after=passed_by) as commit:
+            first = asyncio.create_task(commit.claim(event("locked")))
+            assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            behind = [asyncio.create_task(commit.claim(event("locked"))) for _ in range(3)]
+            for _ in range(5):
+                await asyncio.sleep(0)
+            claims.gate.set()
+            outcomes = await asyncio.gather(first, *behind, return_exceptions=True)
+            assert (await commit.claim(event("next"))).new
+        assert all(isinstance(outcome, StoreUnavailableError) for outcome in outcomes)
+        assert [batch[0] for batch in claims.batches].count("locked") == tried  # together, then singly
+
+    run(story)
+
+
+def test_what_waits_behind_a_job_counts_against_the_capacity() -> None:
+    """A job that is delivered again and again while its row is locked cannot fill the memory."""
+
+    async def story() -> None:
+        claims = FakeClaims()
+        claims.gate.clear()
+        async with committing(claims, capacity=2) as commit:
+            tasks = [asyncio.create_task(commit.claim(event("same")))]
+            assert await asyncio.to_thread(claims.entered.acquire, timeout=10)
+            for _ in range(2):
+                tasks.append(asyncio.create_task(commit.claim(event("same"))))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            with pytest.raises(StoreUnavailableError, match="too many"):
+                await commit.claim(event("same"))
+            claims.gate.set()
+            await asyncio.gather(*tasks)
+            assert (await commit.claim(event("same"))).deliveries == 4
+
+    run(story)
+
+
 def test_a_claim_is_given_up_at_its_deadline() -> None:
     """A request is answered in time although its batch is not; the batch is written all the same."""
 
