@@ -38,7 +38,7 @@ def measure(bench: Bench) -> Iterator[Row]:
         found = interleave(runs, compare=[(OURS, NOOP)], pairs=bench.pairs, say=bench.say)[OURS, NOOP]
     kept = tuple(milliseconds for milliseconds, _ in found.kept)
     yield Row("p99 at 1,000 deliveries/s", Target(at_most=5), kept, found.discarded, "ms")
-    note = "a no-op waits for no disk; a delivery waits for its commit, and mostly for the end of the one before"
+    note = "a no-op waits for no disk; a delivery waits for its commit"
     yield found.row("p99 at 1,000 deliveries/s / FastAPI no-op", target=Target(at_most=5), unit="ms", note=note)
 
 
