@@ -2,6 +2,8 @@
 
 import ctypes
 import gc
+import re
+import typing
 from collections.abc import Callable
 
 THRESHOLDS = (50_000, 50, 100)
@@ -18,6 +20,17 @@ def collect_seldom() -> None:
     """
     gc.set_threshold(*THRESHOLDS)
     in_glibc("mallopt", M_ARENA_MAX, 1)
+
+
+def forget_imports() -> None:
+    """Call when every module is loaded and nothing is made yet, which then uses what this frees: 0.4 of 90 MB.
+
+    Imports leave garbage that would not be looked for so soon, and what `re` and `typing` keep for repetitions.
+    """
+    re.purge()
+    for forget in getattr(typing, "_cleanups", ()):
+        forget()
+    gc.collect()
 
 
 def leave_what_stays() -> None:

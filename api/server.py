@@ -14,7 +14,7 @@ from uvicorn import Config, Server
 
 from api.app import create_app
 from api.connection import bounded_connection
-from api.garbage import leave_what_stays
+from api.garbage import forget_imports, leave_what_stays
 from api.public import PublicPort
 from api.webhook import Webhook
 from shared.config import Settings
@@ -82,6 +82,7 @@ def serve(
     The first socket is the public one; a second is the operators', and then the first serves the webhook alone.
     """
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are told by us
+    forget_imports()
     app = create_app(settings, metrics=Metrics(shared_folder=metrics_folder))
     webhook = app.webhook
     if len(listeners) > 1:
