@@ -24,6 +24,7 @@ OPEN_AGAIN_AFTER = timedelta(seconds=5)
 Outcome: TypeAlias = ClaimResult | StoreUnavailableError
 Outcomes: TypeAlias = Callable[[list[Outcome]], None]
 """Told, on the event loop, what became of each claim of a batch."""
+Write: TypeAlias = Callable[[Sequence[Event], float], list[Outcome]]
 
 
 class ClaimWriters:
@@ -69,7 +70,7 @@ class ClaimWriters:
                 connection.close()
             else:
                 return
-        self._in_thread(partial(self._write, events, started), done)
+        self._in_thread(self._write, events, started, done)
 
     def _take(
         self,
@@ -81,7 +82,7 @@ class ClaimWriters:
         """Go on from what became of a batch on a connection of the event loop."""
         if isinstance(outcome, StoreUnavailableError):
             if len(events) > 1 and outcome.reachable:
-                self._in_thread(partial(self._write_singly, events, started), done)
+                self._in_thread(self._write_singly, events, started, done)
                 return
             outcomes: list[Outcome] = [outcome] * len(events)
         else:
@@ -95,8 +96,14 @@ class ClaimWriters:
         self._note(outcomes, started=started)
         done(outcomes)
 
-    def _in_thread(self, call: Callable[[], list[Outcome]], done: Outcomes) -> None:
-        self._threads.submit(call).add_done_callback(partial(self._return, done))
+    def _in_thread(self, write: Write, events: Sequence[Event], started: float, done: Outcomes) -> None:
+        try:
+            writing = self._threads.submit(partial(write, events, started))
+        except Exception as error:  # noqa: BLE001 - no thread can be started: the batch must be told
+            get_logger().error("claim.failed", exc_info=error)
+            done([failed(error)] * len(events))
+        else:
+            writing.add_done_callback(partial(self._return, done))
 
     def _return(self, done: Outcomes, written: asyncio.Future[list[Outcome]]) -> None:
         outcomes = written.result()
@@ -152,7 +159,9 @@ class ClaimWriters:
 
     def _opened(self, opening: asyncio.Future[ClaimConnection]) -> None:
         self._opening = False
-        if opening.exception() is not None:  # threads go on writing, and tell of what is wrong
+        error = opening.exception()
+        if error is not None:  # threads go on writing
+            get_logger().warning("claim_connection.refused", problem=str(error) or type(error).__name__)
             self._open_again_at = time.monotonic() + OPEN_AGAIN_AFTER.total_seconds()
         elif self._closed:
             opening.result().close()

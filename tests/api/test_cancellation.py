@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+from datetime import timedelta
 
-from api.claim_writers import WRITERS
+from api.claim_writers import WRITERS, ClaimWriters, Outcome
 from shared.claims.records import ClaimResult
 from shared.errors import StoreUnavailableError
+from shared.metrics import Metrics
 from tests.api.fakes import FakeClaims, event
 from tests.api.test_group_commit import committing, held_up, run
 
@@ -87,3 +89,29 @@ def test_a_claim_given_up_while_it_is_written_leaves_its_batch_alone() -> None:
         assert claims.deliveries["first-0"] == 1
 
     run(story)
+
+
+def test_a_batch_for_which_there_is_no_thread_is_told_so() -> None:
+    """It fails at once instead of holding a writer for ever, and the next one is written."""
+    claims = FakeClaims()
+
+    async def story() -> None:
+        claims.gate.clear()
+        writers = ClaimWriters(
+            claims.claim, interrupt=claims.interrupt, metrics=Metrics(), time_limit=timedelta(seconds=20)
+        )
+        told: asyncio.Queue[list[Outcome]] = asyncio.Queue()
+        for number in range(WRITERS + 1):
+            writers.write([event(f"job-{number}")], told.put_nowait)
+        [refused] = await told.get()
+        assert isinstance(refused, StoreUnavailableError)
+        claims.gate.set()
+        for _ in range(WRITERS):
+            await told.get()
+        writers.write([event("next")], told.put_nowait)
+        [result] = await told.get()
+        assert isinstance(result, ClaimResult)
+        writers.close()
+
+    run(story)
+    assert f"job-{WRITERS}" not in claims.deliveries

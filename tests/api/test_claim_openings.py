@@ -4,6 +4,8 @@ import asyncio
 import time
 from datetime import timedelta
 
+from structlog.testing import capture_logs
+
 from api.claim_writers import OPEN_AGAIN_AFTER, WRITERS
 from shared.errors import StoreUnavailableError
 from tests.api.fakes_connection import Scene, kinds, run, scene
@@ -48,7 +50,10 @@ def test_an_opening_that_failed_is_not_repeated_at_once() -> None:
         assert acted.opener.attempts == 2
         assert acted.by_connection == [["at-last"]]
 
-    run(story)
+    with capture_logs() as lines:
+        run(story)
+    refused = [line["problem"] for line in lines if line["event"] == "claim_connection.refused"]
+    assert refused == ["too many connections"]
 
 
 def test_claims_wait_for_no_opening() -> None:
