@@ -55,7 +55,7 @@ def prolonged(fault: Struck, answers: Sequence[Answer]) -> Struck:
         return fault
     latest = fault.ended + STARTS_WITHIN_SECONDS
     again = (answer.ended for answer in answers if answer.code and answer.begun >= fault.ended)
-    return replace(fault, ended=min(latest, *again))
+    return replace(fault, ended=min([latest, *again]))
 
 
 def row_problems(job: PlannedJob, record: JobRecord, *, accepted: int, tried: int) -> Iterator[str]:

@@ -158,6 +158,11 @@ def test_an_answer_needs_a_fault_that_explains_it(code: int, fault: str | None, 
     assert (not list(answer_problems([again, later], struck))) == (code in {204, 503})
 
 
+def test_a_fault_of_the_api_that_nobody_was_answered_after_explains_silence() -> None:
+    """It may be the last of a run."""
+    assert list(answer_problems([Answer("job_demo", 101, 101.5, 0)], [Struck("api: SIGKILL", 100, 102)])) == []
+
+
 def test_the_witness_sees_what_is_partial_replaced_or_removed(folder: Path) -> None:
     """And a manifest that is written anew does not trouble it."""
     witness = Witness(folder.parent, [JOB])
