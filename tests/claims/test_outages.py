@@ -1,10 +1,13 @@
 """PostgreSQL away, slow, locked or cut: said clearly, never half stored, and over as soon as it is over."""
 
+import gc
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 
+import psutil  # type: ignore[import-untyped]  # in the sandbox extra, without types
 import psycopg
 import pytest
 
@@ -41,6 +44,24 @@ def test_a_restarted_server_is_used_again_at_once(own_postgres: Postgres, store:
     own_postgres.start()
     assert store.claim_many([Claim(event("job_b"))])[0].new
     assert store.stats().states == {"claimed": 2}
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_server_that_takes_connections_and_never_answers_costs_no_descriptor(direct: bool) -> None:  # noqa: FBT001 - parametrized
+    """An attempt that times out is closed without the garbage collector, whichever way it was made."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        closing(PostgresStore(f"postgresql://u:pw@127.0.0.1:{silent.getsockname()[1]}/none", stale=STALE)) as store,
+    ):
+        gc.collect()
+        gc.disable()
+        try:
+            before = psutil.Process().num_fds()
+            with pytest.raises(StoreUnavailableError, match="cannot be reached"):
+                store.claim_many([Claim(event("job_a"))]) if direct else store.stats()
+            assert psutil.Process().num_fds() <= before
+        finally:
+            gc.enable()
 
 
 def test_a_server_that_is_away_is_said_to_be(own_postgres: Postgres, store: PostgresStore) -> None:

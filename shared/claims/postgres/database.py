@@ -4,6 +4,7 @@ import contextlib
 import select
 import socket
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -155,9 +156,21 @@ def translated_errors() -> Iterator[None]:
     except PoolTimeoutError as error:
         raise StoreUnavailableError("every connection to PostgreSQL is in use") from error
     except DBAPIError as error:
+        let_go_of_socket(error.orig)
         raise translated(error.orig) from None  # the driver's own text quotes rows (I9)
     except psycopg.Error as error:
+        let_go_of_socket(error)
         raise translated(error) from None  # the same
+
+
+def let_go_of_socket(error: BaseException | None) -> None:
+    """Close what psycopg leaves of an attempt to connect that timed out.
+
+    Its half-made connection stands in a cycle of frames and errors that only the garbage collector finds, which in
+    the receiver seldom works: a database that is frozen for long took every descriptor the process may have.
+    """
+    if isinstance(error, psycopg.errors.ConnectionTimeout):
+        traceback.clear_frames(error.__traceback__)
 
 
 def translated(error: BaseException | None) -> StoreUnavailableError:
