@@ -153,6 +153,10 @@ class BoundedConnection(HttpToolsProtocol):
             self.transport.close()
 
 
+def nothing() -> None:
+    """Do nothing when an answer is complete."""
+
+
 @dataclass(frozen=True, slots=True)
 class WholeRequest:
     """Answers one request that is here with all its bytes."""
@@ -164,6 +168,7 @@ class WholeRequest:
         """Answer 204, as the cycle would."""
         cycle = self.cycle
         if cycle.disconnected or cycle.transport.is_closing():
+            cycle.on_response = nothing
             return
         parts = [STATUS_LINE[204]]
         for name, value in cycle.default_headers:
@@ -173,7 +178,9 @@ class WholeRequest:
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
             cycle.transport.close()
-        cycle.on_response()
+        # As uvicorn does: a connection that its last request refers to is left to the garbage collector.
+        on_response, cycle.on_response = cycle.on_response, nothing
+        on_response()
 
     def run(self, app: ASGIApp) -> None:
         """Let an ASGI app answer."""

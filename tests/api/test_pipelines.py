@@ -1,15 +1,17 @@
 """Deliveries that a client sends before it has the answers to those before them."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from structlog.testing import capture_logs
 
-from api.connection import PIPELINE_LIMIT
+from api.connection import PIPELINE_LIMIT, BoundedConnection
 from shared.config import Settings
 from shared.metrics import Gauges
 from tests.api.harness import body_of, run
-from tests.api.wire import ACCEPTED, deliveries, request, rests, serving, statuses
+from tests.api.wire import ACCEPTED, Receiver, deliveries, request, rests, serving, statuses
 from tests.conftest import MakeSettings
 
 
@@ -187,3 +189,39 @@ def test_what_is_refused_behind_a_delivery_costs_its_answer_and_not_its_claim(
     with capture_logs() as lines:
         run(story)
     assert [line["event"] for line in lines if line["log_level"] == "error"] == []
+
+
+async def come_and_go(receiver: Receiver, *, meanwhile: bool) -> "weakref.ref[BoundedConnection]":
+    """Deliver once and hang up, before or after the answer; return what may be left of the connection."""
+    receiver.claims.gate.clear()
+    transport = receiver.connect()
+    await receiver.send(transport, deliveries(1))
+    await receiver.claiming()
+    if meanwhile:
+        transport.close()
+    receiver.claims.gate.set()
+    await receiver.noted(1)
+    transport.close()
+    await receiver.until(lambda: transport.lost)
+    receiver.opened.clear()
+    left = weakref.ref(transport.protocol)
+    del transport.protocol  # as a real transport lets go of it
+    return left
+
+
+@pytest.mark.parametrize("meanwhile", [True, False])
+def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector(settings: Settings, meanwhile: bool) -> None:  # noqa: FBT001 - parametrized
+    """It works seldom here: what is not let go of at once adds up."""
+
+    async def story() -> None:
+        async with serving(settings) as receiver:
+            left = await come_and_go(receiver, meanwhile=meanwhile)
+            await asyncio.sleep(0)
+            assert left() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(story)
+    finally:
+        gc.enable()
