@@ -12,6 +12,7 @@ from shared.errors import DeliveryError
 RETRY_AFTER_SECONDS = 5
 INTERNAL_ERROR = "An error of ours; the log of the api has the details."
 
+ACCEPTED = 204
 REFUSALS: Mapping[str, int] = {
     "method_not_allowed": 405,
     "body_too_large": 413,
@@ -42,7 +43,7 @@ def error_body(code: str, message: str) -> bytes:
 
 async def send_accepted(send: Send) -> None:
     """Answer 204."""
-    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.start", "status": ACCEPTED, "headers": []})
     await send({"type": "http.response.body"})
 
 
@@ -84,3 +85,7 @@ class OperatorError(Exception):
         super().__init__(message)
         self.status = status
         self.code = code
+
+
+FAILED = ErrorResponse(500, "internal_error", INTERNAL_ERROR)
+"""Answers, as an ASGI app, what nobody foresaw."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from api.answers import error_body
+from api.answers import ACCEPTED, error_body
 from api.webhook import PATH, Webhook
 
 HEADERS_LIMIT = 65_536
@@ -170,7 +170,7 @@ class WholeRequest:
         if cycle.disconnected or cycle.transport.is_closing():
             cycle.on_response = nothing
             return
-        parts = [STATUS_LINE[204]]
+        parts = [STATUS_LINE[ACCEPTED]]
         for name, value in cycle.default_headers:
             parts += (name, b": ", value, b"\r\n")
         parts.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
@@ -185,6 +185,7 @@ class WholeRequest:
     def run(self, app: ASGIApp) -> None:
         """Let an ASGI app answer."""
         if self.cycle.transport.is_closing():
+            self.cycle.on_response = nothing
             return
         self.connection.start_task(self.cycle, app)
 

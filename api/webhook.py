@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.answers import INTERNAL_ERROR, ErrorResponse, send_accepted, send_refusal
+from api.answers import FAILED, send_accepted, send_refusal
 from api.body import ClientGoneError, discard_rest, read_body, too_large
 from api.checks import Checks
 from api.claim_writers import Outcome
@@ -70,7 +70,7 @@ class Webhook:
             await answer_refusal(error, receive, send)
         except Exception as error:  # noqa: BLE001 - logged, and answered so that Sume delivers again
             self._journal.failed(error, started=started)
-            await ErrorResponse(500, "internal_error", INTERNAL_ERROR)(scope, receive, send)
+            await FAILED(scope, receive, send)
         else:
             self._journal.accepted(code)
             await send_accepted(send)
@@ -166,7 +166,7 @@ class Webhook:
             try:
                 self._journal.failed(error, started=started)
             finally:
-                answering.run(ErrorResponse(500, "internal_error", INTERNAL_ERROR))
+                answering.run(FAILED)
 
 
 async def stored(writing: Awaitable[T], *, deadline: float) -> T:

@@ -24,11 +24,12 @@ from rq.worker_registration import register
 from shared import clock
 from shared.config import Settings
 from shared.logs import get_logger
+from shared.queue import connect
 from worker.message import Message, MessageFailedError, describe
-from worker.redis_client import SOCKET_TIMEOUT_SECONDS, connect
 from worker.rq_records import record_failure, record_start, record_success
 from worker.stop import StopFlag
 
+SOCKET_TIMEOUT_SECONDS = 2
 BLOCK_SECONDS = 0.5
 """How long one wait for a message lasts, and so how late an idle worker sees that it should stop."""
 HEARTBEAT = timedelta(seconds=3)
@@ -57,7 +58,7 @@ class JobWorker(SimpleWorker):
     job_class = Message
 
     def __init__(self, settings: Settings, *, work: Callable[[str], None], stop: StopFlag) -> None:
-        client = connect(settings)
+        client = connect(settings, timeout_seconds=SOCKET_TIMEOUT_SECONDS)  # never the enqueuer's
         queue = rq.Queue(settings.queue_name, connection=client, job_class=Message, serializer=JSONSerializer)
         self._work = work
         self._stop = stop

@@ -15,14 +15,19 @@ from shared.errors import QueueUnavailableError
 SOCKET_TIMEOUT_SECONDS = 0.5
 
 
-def connect(settings: Settings) -> Redis:
-    """Return a client that gives up quickly; one retry, because Redis may have closed an idle connection."""
+def address_of(settings: Settings) -> str:
+    """Return where Redis is, with its password; ValueError where the settings were loaded without it."""
     if settings.redis_url is None:
         raise ValueError("load the settings with REDIS_URL needed")
+    return settings.redis_url.get_secret_value()
+
+
+def connect(settings: Settings, *, timeout_seconds: float = SOCKET_TIMEOUT_SECONDS) -> Redis:
+    """Return a new client that gives up quickly; one retry, because Redis may have closed an idle connection."""
     return Redis.from_url(
-        settings.redis_url.get_secret_value(),
-        socket_timeout=SOCKET_TIMEOUT_SECONDS,
-        socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+        address_of(settings),
+        socket_timeout=timeout_seconds,
+        socket_connect_timeout=timeout_seconds,
         retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),
     )
 

@@ -14,7 +14,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.claims.records import Message
 from shared.config import Settings
-from shared.queue.connection import SOCKET_TIMEOUT_SECONDS, connect, translated
+from shared.queue.connection import SOCKET_TIMEOUT_SECONDS, address_of, connect, translated
 from shared.queue.messages import rq_queue, writing_for
 
 
@@ -26,9 +26,7 @@ class LoopQueue:
     """
 
     def __init__(self, settings: Settings) -> None:
-        if settings.redis_url is None:
-            raise ValueError("load the settings with REDIS_URL needed")
-        self._url = settings.redis_url.get_secret_value()
+        self._url = address_of(settings)
         with connect(settings) as client:  # connects to nothing: RQ asks for a client where it only names keys
             self._writing = writing_for(settings, rq_queue(settings, client))
         self._connection: AbstractConnection | None = None

@@ -55,7 +55,7 @@ class InertJob(Job):
 
     def perform(self) -> Any:
         """Refuse: only the worker's own kind of message runs anything."""
-        raise NotImplementedError
+        raise RuntimeError("a message as read from Redis is never run")
 
     def send_webhooks(self, status: str | JobStatus, *, exc_string: str | None = None) -> None:
         """Send nothing."""

@@ -12,16 +12,14 @@ import pytest
 from shared.claims.postgres.loop_connection import LoopConnection
 from shared.claims.postgres.store import PostgresStore
 from shared.claims.records import Claim
-from shared.claims.schema import migrate
 from shared.claims.store import ReceivingStore
 from shared.errors import StoreUnavailableError
 from shared.sandbox.postgres import Postgres
 from tests.claims.loop_store import LoopSubject, claimed
 from tests.conformance.claiming import ClaimingConformance
 from tests.conformance.conflicts import ConflictConformance
-from tests.conformance.subject import event
+from tests.conformance.subject import STALE, event
 
-STALE = timedelta(minutes=2)
 LARGE = 30_000_000
 """Characters, which no kernel takes at once."""
 
@@ -40,22 +38,6 @@ class TestClaiming(ClaimingConformance):
 
 class TestConflicts(ConflictConformance):
     """Conflicts seen from an event loop."""
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[Postgres]:
-    """A server that a test may break."""
-    with Postgres(options={"fsync": "off"}) as server:
-        migrate(server.url)
-        yield server
-
-
-@pytest.fixture
-def store(own_postgres: Postgres) -> Iterator[PostgresStore]:
-    """A store that is not patient."""
-    store = PostgresStore(own_postgres.url, stale=STALE, patience=timedelta(seconds=1.5))
-    yield store
-    store.close()
 
 
 @asynccontextmanager

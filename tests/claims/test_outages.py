@@ -3,9 +3,7 @@
 import gc
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 
 import psutil  # type: ignore[import-untyped]  # in the sandbox extra, without types
 import psycopg
@@ -13,28 +11,9 @@ import pytest
 
 from shared.claims.postgres.store import PostgresStore
 from shared.claims.records import Claim
-from shared.claims.schema import migrate
 from shared.errors import StoreUnavailableError
 from shared.sandbox.postgres import Postgres
-from tests.conformance.subject import event
-
-STALE = timedelta(minutes=2)
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[Postgres]:
-    """A server that a test may break."""
-    with Postgres(options={"fsync": "off"}) as server:
-        migrate(server.url)
-        yield server
-
-
-@pytest.fixture
-def store(own_postgres: Postgres) -> Iterator[PostgresStore]:
-    """A store that is not patient."""
-    store = PostgresStore(own_postgres.url, stale=STALE, patience=timedelta(seconds=1.5))
-    yield store
-    store.close()
+from tests.conformance.subject import STALE, event
 
 
 def test_a_restarted_server_is_used_again_at_once(own_postgres: Postgres, store: PostgresStore) -> None:

@@ -15,14 +15,8 @@ from shared.config import Settings
 from shared.errors import QueueUnavailableError
 from shared.queue import InertJob, Queue
 from shared.sandbox.valkey import Valkey
-from tests.conftest import MakeSettings, started
 
 DEMO = Message(job_id="job_demo", event="job.completed", status="OK", attempt=1)
-
-
-@pytest.fixture
-def settings(make_settings: MakeSettings, redis_url: str) -> Settings:
-    return make_settings(redis_url=redis_url)
 
 
 @pytest.fixture
@@ -33,23 +27,8 @@ def queue(settings: Settings) -> Iterator[Queue]:
 
 
 @pytest.fixture
-def redis(redis_url: str) -> Iterator[Redis]:
-    with Redis.from_url(redis_url) as client:
-        yield client
-
-
-@pytest.fixture
-def fragile() -> Iterator[Valkey]:
-    """A server of the test's own, to be broken."""
-    server = Valkey()
-    started(server)
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def fragile_queue(make_settings: MakeSettings, fragile: Valkey) -> Iterator[Queue]:
-    queue = Queue(make_settings(redis_url=fragile.url))
+def fragile_queue(fragile_settings: Settings) -> Iterator[Queue]:
+    queue = Queue(fragile_settings)
     yield queue
     queue.close()
 
